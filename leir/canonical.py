@@ -1,0 +1,63 @@
+"""Canonical names and the identity of a state.
+
+Two programs that differ only in the names of loop variables and temporaries are one state. Loop kinds, statement order,
+scopes, inputs and outputs are part of the program and stay.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+from leir.edit import accesses, rename_tensors, substitute_in, walk
+from leir.printer import to_text
+from leir.syntax import AXES, Access, Alloc, Equation, Expr, Guard, Loop, Program, Stmt, Variable, equation
+
+
+def canonical(program: Program) -> Program:
+    """The program with loop variables named by the number of loops around them (`i0`, `i1`, ...; a `B` loop keeps its
+    axis: `tx0`) and temporaries named T0, T1, ... by first appearance, past the names of the signature."""
+    signature = {d.tensor for d in (*program.inputs, *program.outputs)}
+    fresh = (name for number in count() if (name := f"T{number}") not in signature)
+    names: dict[str, str] = {}
+    for tensor in _in_order_of_appearance(program):
+        if tensor not in signature and tensor not in names:
+            names[tensor] = next(fresh)
+    renamed = rename_tensors(program, names)
+    return replace(renamed, body=tuple(_with_loops_named(statement, {}, 0) for statement in renamed.body))
+
+
+def state_id(program: Program) -> str:
+    """SHA-256 of the canonical compact text, as 64 hexadecimal digits."""
+    return hashlib.sha256(to_text(canonical(program)).encode()).hexdigest()
+
+
+def _in_order_of_appearance(program: Program) -> Iterator[str]:
+    for _, statement in walk(program):
+        match statement:
+            case Alloc(tensor):
+                yield tensor
+            case Equation():
+                yield from (access.tensor for access in accesses(statement))
+            case Guard(condition):
+                yield from (access.tensor for access in accesses(condition))
+            case Loop():
+                pass
+
+
+def _with_loops_named(statement: Stmt, names: dict[str, Expr], depth: int) -> Stmt:
+    match statement:
+        case Loop(kind, variable, _, _, body):
+            axis = variable[:2] if kind == "B" and variable[:2] in AXES else "i"
+            name = f"{axis}{depth}"
+            inner = {**names, variable: Variable(name)}
+            return replace(statement, variable=name, body=tuple(_with_loops_named(s, inner, depth + 1) for s in body))
+        case Guard(condition, body):
+            renamed = tuple(_with_loops_named(s, names, depth) for s in body)
+            return Guard(substitute_in(condition, names), renamed)
+        case Equation(target, op, value):
+            new_target = substitute_in(target, names)
+            assert isinstance(new_target, Access)
+            return equation(new_target, op, substitute_in(value, names))
+        case Alloc():
+            return statement

@@ -1,0 +1,400 @@
+"""Reading and rewriting syntax trees: paths, replacement, substitution without capture, unused names.
+
+A path is the child numbers from the program's body down to a statement; `()` is the body itself. Paths refer to one
+program and do not survive a step. Nothing here knows about meaning: a rewrite that must keep it argues elsewhere.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+from typing import TypeVar, assert_never
+
+from leir.syntax import (
+    AXES,
+    RESERVED_WORDS,
+    Access,
+    Alloc,
+    Binary,
+    Call,
+    Cast,
+    Declaration,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Place,
+    Program,
+    Real,
+    Scope,
+    Select,
+    Stmt,
+    Unary,
+    Variable,
+    equation,
+    operands,
+)
+
+Parent = TypeVar("Parent", Program, Loop, Guard)
+Statement = TypeVar("Statement", Loop, Guard, Alloc, Equation)
+
+
+def body_of(node: Program | Stmt) -> tuple[Stmt, ...]:
+    """The statements below a node; none below an equation or an allocation."""
+    match node:
+        case Program(body=body) | Loop(body=body) | Guard(body=body):
+            return body
+        case Equation() | Alloc():
+            return ()
+
+
+def with_body(node: Parent, body: tuple[Stmt, ...]) -> Parent:
+    """The node with another body, which may not be empty."""
+    if not body:
+        raise ValueError("a list of statements may not become empty: remove what holds it")
+    return replace(node, body=body)
+
+
+def statement_at(program: Program, path: Path) -> Stmt:
+    """The statement at a path. Raises LookupError where there is none."""
+    node: Program | Stmt = program
+    for number in path:
+        below = body_of(node)
+        if not 0 <= number < len(below):
+            raise LookupError(f"no statement at {path}")
+        node = below[number]
+    if isinstance(node, Program):
+        raise LookupError("the empty path is the program's body, not a statement")
+    return node
+
+
+def statements_at(program: Program, path: Path) -> tuple[Stmt, ...]:
+    """The statements directly below a path; below `()`, the program's own."""
+    return body_of(statement_at(program, path)) if path else program.body
+
+
+def has_statement(program: Program, path: Path) -> bool:
+    """Whether the program has a statement at the path."""
+    try:
+        statement_at(program, path)
+    except LookupError:
+        return False
+    return True
+
+
+def replace_at(program: Program, path: Path, *new: Stmt) -> Program:
+    """The program with the statement at `path` replaced by `new`: none, one or several statements."""
+    statement_at(program, path)
+    return _splice(program, path, new, 1)
+
+
+def insert_at(program: Program, path: Path, *new: Stmt) -> Program:
+    """The program with `new` before the statement at `path`; the last number may be one past the list's end."""
+    if not 0 <= path[-1] <= len(statements_at(program, path[:-1])):
+        raise LookupError(f"no place at {path}")
+    return _splice(program, path, new, 0)
+
+
+def _splice(program: Program, path: Path, new: tuple[Stmt, ...], removed: int) -> Program:
+    def rebuild(node: Parent, rest: Path) -> Parent:
+        here, body = rest[0], node.body
+        if len(rest) == 1:
+            return with_body(node, (*body[:here], *new, *body[here + removed :]))
+        child = body[here]
+        assert isinstance(child, Loop | Guard)
+        rebuilt: Stmt = rebuild(child, rest[1:])
+        return with_body(node, (*body[:here], rebuilt, *body[here + 1 :]))
+
+    return rebuild(program, path)
+
+
+def walk(node: Program | Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
+    """Every statement below `node` with its path, in the order of the text. `path` is the path of `node`."""
+    for number, statement in enumerate(body_of(node)):
+        yield (*path, number), statement
+        yield from walk(statement, (*path, number))
+
+
+def enclosing(program: Program, path: Path) -> tuple[tuple[Path, Loop | Guard], ...]:
+    """The loops and guards around the statement at `path`, from the outside in, with their paths."""
+    result: list[tuple[Path, Loop | Guard]] = []
+    for length in range(1, len(path)):
+        node = statement_at(program, path[:length])
+        assert isinstance(node, Loop | Guard)
+        result.append((path[:length], node))
+    return tuple(result)
+
+
+def expressions(statement: Stmt) -> tuple[Expr, ...]:
+    """The expressions of a statement itself, as places number them: target and value, or the condition."""
+    match statement:
+        case Equation(target, _, value):
+            return (target, value)
+        case Guard(condition=condition):
+            return (condition,)
+        case Loop() | Alloc():
+            return ()
+
+
+def walk_expression(expression: Expr, within: Path = ()) -> Iterator[tuple[Path, Expr]]:
+    """The expression and all below it, with child numbers, outside first."""
+    yield within, expression
+    for number, operand in enumerate(operands(expression)):
+        yield from walk_expression(operand, (*within, number))
+
+
+def walk_places(program: Program) -> Iterator[tuple[Place, Expr]]:
+    """Every subexpression of the program with its place, in the order of the text."""
+    for path, statement in walk(program):
+        for number, expression in enumerate(expressions(statement)):
+            for within, subexpression in walk_expression(expression, (number,)):
+                yield Place(path, within), subexpression
+
+
+def accesses(node: Program | Stmt | Expr) -> Iterator[Access]:
+    """Every access in an expression or in a statement and below, subscripts included; targets too."""
+    match node:
+        case Program() | Loop() | Guard() | Equation() | Alloc():
+            if isinstance(node, Guard | Equation):
+                for expression in expressions(node):
+                    yield from accesses(expression)
+            for statement in body_of(node):
+                yield from accesses(statement)
+        case _:
+            if isinstance(node, Access):
+                yield node
+            for operand in operands(node):
+                yield from accesses(operand)
+
+
+def expression_at(program: Program, place: Place) -> Expr:
+    """The subexpression at a place. Raises LookupError where there is none."""
+    if place.within is None or not place.within:
+        raise LookupError(f"{place} is not the place of an expression")
+    below: tuple[Expr, ...] = expressions(statement_at(program, place.path))
+    node: Expr | None = None
+    for number in place.within:
+        if not 0 <= number < len(below):
+            raise LookupError(f"no expression at {place.path} {place.within}")
+        node = below[number]
+        below = operands(node)
+    assert node is not None
+    return node
+
+
+def replace_expression_at(program: Program, place: Place, new: Expr) -> Program:
+    """The program with the subexpression at a place replaced."""
+    expression_at(program, place)
+    assert place.within is not None
+    statement = statement_at(program, place.path)
+    first, rest = place.within[0], place.within[1:]
+
+    def rebuild(node: Expr, within: Path) -> Expr:
+        if not within:
+            return new
+        below = list(operands(node))
+        below[within[0]] = rebuild(below[within[0]], within[1:])
+        return with_operands(node, tuple(below))
+
+    match statement:
+        case Equation(target, op, value) if first == 0:
+            target = rebuild(target, rest)
+            if not isinstance(target, Access):
+                raise ValueError("the target of an equation is an access")
+            return replace_at(program, place.path, equation(target, op, value))
+        case Equation(target, op, value):
+            return replace_at(program, place.path, equation(target, op, rebuild(value, rest)))
+        case Guard(condition, body):
+            return replace_at(program, place.path, Guard(rebuild(condition, rest), body))
+        case Loop() | Alloc():
+            raise AssertionError("expression_at found an expression in a statement that has none")
+
+
+def with_operands(expression: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The expression with other children, in the order of `operands`."""
+    match expression, new:
+        case ((Integer() | Real() | Variable()), ()):
+            return expression
+        case Access(tensor), _:
+            return Access(tensor, new)
+        case Unary(op), (operand,):
+            return Unary(op, operand)
+        case Cast(dtype), (operand,):
+            return Cast(dtype, operand)
+        case Binary(op), (left, right):
+            return Binary(op, left, right)
+        case Call(function), _:
+            return Call(function, new)
+        case Select(), (condition, then, otherwise):
+            return Select(condition, then, otherwise)
+        case _:
+            raise ValueError(f"{len(new)} children for {expression}")
+
+
+def map_expression(expression: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """`change` applied to every subexpression, children first."""
+    below = tuple(map_expression(operand, change) for operand in operands(expression))
+    return change(with_operands(expression, below))
+
+
+def map_statement(statement: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """`change` applied to every subexpression in a statement and below, children first; targets stay accesses."""
+    match statement:
+        case Equation(target, op, value):
+            new_target = map_expression(target, change)
+            if not isinstance(new_target, Access):
+                raise ValueError("the target of an equation is an access")
+            return equation(new_target, op, map_expression(value, change))
+        case Guard(condition, body):
+            return Guard(map_expression(condition, change), tuple(map_statement(s, change) for s in body))
+        case Loop(body=body):
+            return replace(statement, body=tuple(map_statement(s, change) for s in body))
+        case Alloc():
+            return statement
+        case _:
+            assert_never(statement)
+
+
+def substitute_in(expression: Expr, values: dict[str, Expr]) -> Expr:
+    """The expression with loop variables replaced by expressions, all at once."""
+    return map_expression(expression, lambda e: values.get(e.name, e) if isinstance(e, Variable) else e)
+
+
+def substitute(statement: Statement, values: dict[str, Expr]) -> Statement:
+    """The statement with free loop variables replaced, all at once, without capture.
+
+    A loop below that binds a variable of `values` hides it; one that binds a variable which occurs in a replacement is
+    renamed.
+    """
+    return _substitute(statement, values)  # pyright: ignore[reportReturnType]
+
+
+def _substitute(statement: Stmt, values: dict[str, Expr]) -> Stmt:
+    if not values:
+        return statement
+    match statement:
+        case Equation(target, op, value):
+            new_target = substitute_in(target, values)
+            assert isinstance(new_target, Access)
+            return equation(new_target, op, substitute_in(value, values))
+        case Guard(condition, body):
+            return Guard(substitute_in(condition, values), tuple(_substitute(s, values) for s in body))
+        case Loop(_, variable, _, _, body):
+            inner = {name: value for name, value in values.items() if name != variable}
+            captured = set[str]().union(*(variables_of(value) for value in inner.values())) if inner else set[str]()
+            if variable in captured:
+                taken = captured | bound_variables(statement) | set(values) | set(free_variables(statement))
+                fresh = unused_variable(taken, axis=variable[:2] if statement.kind == "B" else "")
+                inner[variable] = Variable(fresh)
+                statement = replace(statement, variable=fresh)
+            return replace(statement, body=tuple(_substitute(s, inner) for s in body))
+        case Alloc():
+            return statement
+
+
+def rename_tensors(program: Program, names: dict[str, str]) -> Program:
+    """The program with tensors renamed everywhere, signature included, all at once."""
+
+    def renamed(expression: Expr) -> Expr:
+        if isinstance(expression, Access):
+            return Access(names.get(expression.tensor, expression.tensor), expression.indices)
+        return expression
+
+    def visit(statement: Stmt) -> Stmt:
+        match statement:
+            case Alloc(tensor):
+                return replace(statement, tensor=names.get(tensor, tensor))
+            case Loop(body=body) | Guard(body=body):
+                renamed_body = tuple(visit(s) for s in body)
+                if isinstance(statement, Guard):
+                    return Guard(map_expression(statement.condition, renamed), renamed_body)
+                return replace(statement, body=renamed_body)
+            case Equation():
+                return map_statement(statement, renamed)
+
+    def declared(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
+        return tuple(replace(d, tensor=names.get(d.tensor, d.tensor)) for d in declarations)
+
+    return Program(declared(program.inputs), declared(program.outputs), tuple(visit(s) for s in program.body))
+
+
+def variables_of(expression: Expr) -> set[str]:
+    """The loop variables that occur in an expression."""
+    return {e.name for _, e in walk_expression(expression) if isinstance(e, Variable)}
+
+
+def bound_variables(node: Program | Stmt) -> set[str]:
+    """The variables that loops at or below a node bind."""
+    own = {node.variable} if isinstance(node, Loop) else set[str]()
+    return own.union(*(bound_variables(statement) for statement in body_of(node)))
+
+
+def free_variables(statement: Stmt) -> tuple[str, ...]:
+    """The variables used at or below a statement that loops around it must bind, sorted."""
+
+    def visit(node: Stmt) -> set[str]:
+        used = set[str]().union(*(variables_of(e) for e in expressions(node)), *(visit(s) for s in body_of(node)))
+        return used - {node.variable} if isinstance(node, Loop) else used
+
+    return tuple(sorted(visit(statement)))
+
+
+def tensor_names(program: Program) -> set[str]:
+    """Every tensor of the signature, of an allocation or of an access."""
+    declared = {d.tensor for d in (*program.inputs, *program.outputs)}
+    allocated = {s.tensor for _, s in walk(program) if isinstance(s, Alloc)}
+    return declared | allocated | {a.tensor for a in accesses(program)}
+
+
+def storage(program: Program) -> dict[str, tuple[DType, Scope]]:
+    """dtype and scope of every tensor of the program, the undeclared temporaries' defaults included."""
+    result: dict[str, tuple[DType, Scope]] = {}
+    for declaration in (*program.inputs, *program.outputs):
+        result.setdefault(declaration.tensor, (declaration.dtype, "g"))
+    for _, statement in walk(program):
+        if isinstance(statement, Alloc):
+            result.setdefault(statement.tensor, (statement.dtype, statement.scope))
+    for access in accesses(program):
+        result.setdefault(access.tensor, (program.outputs[0].dtype, "g"))
+    return result
+
+
+def tensor_sequence() -> Iterator[str]:
+    """A, C, D, ..., Z without the loop kinds, then A1, C1, ..."""
+    letters = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in "LPVUB"]
+    yield from letters
+    for number in count(1):
+        yield from (f"{letter}{number}" for letter in letters)
+
+
+def variable_sequence(axis: str = "") -> Iterator[str]:
+    """i, j, k, ..., z, a, ..., h, then i1, j1, ...; for a GPU axis: tx, txa, ..., txz, txa1, ..."""
+    if axis:
+        yield axis
+        yield from (f"{axis}{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
+        yield from (f"{axis}{letter}{number}" for number in count(1) for letter in "abcdefghijklmnopqrstuvwxyz")
+        return
+    letters = "ijklmnopqrstuvwxyzabcdefgh"
+    yield from letters
+    for number in count(1):
+        yield from (f"{letter}{number}" for letter in letters)
+
+
+def unused_tensor(taken: Program | Iterable[str]) -> str:
+    """The next tensor name that a program, or a collection of names, does not use."""
+    names = tensor_names(taken) if isinstance(taken, Program) else set(taken)
+    return next(name for name in tensor_sequence() if name not in names)
+
+
+def unused_variable(taken: Iterable[str], axis: str = "") -> str:
+    """The next loop variable that is not taken; for a `B` loop, name its axis."""
+    names = {*taken, *RESERVED_WORDS} if axis else {*taken, *RESERVED_WORDS, *AXES}
+    return next(name for name in variable_sequence(axis) if name not in names)
+
+
+def variables_around(program: Program, path: Path) -> set[str]:
+    """The loop variables bound around, at or below the statement at `path`: what a new name there must avoid."""
+    around = {node.variable for _, node in enclosing(program, path) if isinstance(node, Loop)}
+    return around | (bound_variables(statement_at(program, path)) if has_statement(program, path) else set())

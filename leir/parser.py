@@ -1,0 +1,409 @@
+"""Text to syntax tree, by Lark (LALR, contextual lexer), with the place of every node in the text.
+
+Bad text raises `ParseError`, whose message is one line and whose `snippet` shows the line with a caret. What is wrong
+with a program that parses is the checker's to say (`leir.check`).
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path as FilePath
+from typing import cast
+
+from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from leir.edit import storage
+from leir.syntax import (
+    DEPTH_LIMIT,
+    Access,
+    Alloc,
+    AssignOp,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Declaration,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Kind,
+    Loop,
+    Path,
+    Place,
+    Program,
+    Real,
+    Scope,
+    Select,
+    Stmt,
+    Unary,
+    UnaryOp,
+    Variable,
+    equation,
+)
+
+_LARGEST_INTEGER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Lines and columns count from 1; `end_column` is one past the last character."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed text: the program, and where each of its parts stands in the text."""
+
+    text: str
+    file: str
+    program: Program
+    spans: dict[Place, Span]
+
+    def span(self, place: Place) -> Span:
+        """The span of a place, or of the nearest enclosing one that the text shows."""
+        while place not in self.spans:
+            if place.within:
+                place = Place(place.path, place.within[:-1])
+            elif place.within is not None:
+                place = Place(place.path)
+            elif place.path:
+                place = Place(place.path[:-1])
+            else:
+                return Span(1, 1, 1, 1)
+        return self.spans[place]
+
+
+class ParseError(Exception):
+    """The text is not LEIR: `file`, `line` and `column` (from 1), what was `found`, and what was `expected` there."""
+
+    def __init__(
+        self, reason: str, text: str, file: str, line: int, column: int, found: str = "", expected: Iterable[str] = ()
+    ) -> None:
+        self.reason = reason
+        self.file = file
+        self.line = line
+        self.column = column
+        self.found = found
+        self.expected = tuple(expected)
+        lines = text.splitlines()
+        shown = lines[line - 1] if 0 < line <= len(lines) else ""
+        self.snippet = f"{shown}\n{' ' * (column - 1)}^"
+        super().__init__(f"{file}:{line}:{column}: {reason}")
+
+
+def parse(text: str, file: str = "<text>") -> Program:
+    """The program that `text` writes, in either spelling. Raises ParseError."""
+    return parse_source(text, file).program
+
+
+def parse_source(text: str, file: str = "<text>") -> Source:
+    """The program and the spans of its parts. Raises ParseError."""
+    tree = _tree(text, file, "program")
+    builder = _Builder(text, file)
+    program = builder.program(tree)
+    return Source(text, file, program, builder.spans)
+
+
+def parse_expression(text: str, file: str = "<expression>") -> Expr:
+    """The expression that `text` writes. Raises ParseError."""
+    return _Builder(text, file).expression(_tree(text, file, "expression"), (), (), 0)
+
+
+@cache
+def _lark() -> Lark:
+    grammar = (FilePath(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar, parser="lalr", lexer="contextual", start=["program", "expression"], propagate_positions=True,
+        maybe_placeholders=True,
+    )  # fmt: skip
+
+
+_NAMES = {
+    "TENSOR": "a tensor name (upper-case first)", "VAR": "a loop variable", "KIND": "a loop (L, P, V, U or B)",
+    "INT": "an integer", "FLOAT": "a number", "INF": "'inf'", "FUNCTION": "a function", "DTYPE": "a dtype",
+    "SCOPE": "a scope (g, s or l)", "ONE_LETTER": "one lower-case letter", "ONE_DIGIT": "one digit",
+    "$END": "the end of the text",
+}  # fmt: skip
+
+
+def _expected(names: Iterable[str]) -> tuple[str, ...]:
+    literals = {terminal.name: terminal.pattern.value for terminal in _lark().terminals}
+    shown = (_NAMES.get(name) or f"'{literals.get(name, name)}'" for name in sorted(set(names)))
+    return tuple(dict.fromkeys(shown))
+
+
+def _tree(text: str, file: str, start: str) -> Tree[Token]:
+    try:
+        return _lark().parse(text, start=start)  # pyright: ignore[reportUnknownMemberType] (Lark types it partly)
+    except UnexpectedInput as error:
+        raise _parse_error(error, text, file) from None
+
+
+def _parse_error(error: UnexpectedInput, text: str, file: str) -> ParseError:
+    line, column = error.line, error.column
+    match error:
+        case UnexpectedEOF():
+            ended, names = True, error.expected
+        case UnexpectedToken():
+            token = cast("Token", error.token)
+            ended, names = token.type == "$END", error.accepts or error.expected
+        case UnexpectedCharacters():
+            ended, names = False, error.allowed or ()
+        case _:
+            raise AssertionError(f"an error that Lark does not document: {error!r}") from error
+    expected = _expected(cast("Iterable[str]", names))
+    if ended:
+        lines = text.splitlines() or [""]
+        line, column, found = len(lines), len(lines[-1]) + 1, "the end of the text"
+    else:
+        word = _word(text, line, column)
+        found = f"'{word}'"
+        if "ONE_LETTER" in names or "ONE_DIGIT" in names:
+            reason = f"found {found} without braces: only one lower-case letter or digit goes without, write {{{word}}}"
+            return ParseError(reason, text, file, line, column, found, expected)
+    choices = ", ".join(expected[:-1]) + " or " + expected[-1] if len(expected) > 1 else "".join(expected)
+    return ParseError(f"found {found}, expected {choices}", text, file, line, column, found, expected)
+
+
+def _word(text: str, line: int, column: int) -> str:
+    rest = text.split("\n")[line - 1][column - 1 :]
+    length = 1
+    while length < len(rest) and rest[:1].isalnum() and rest[length].isalnum():
+        length += 1
+    return rest[:length]
+
+
+class _Builder:
+    """Turns Lark's tree into ours and notes where each node stands."""
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+        self.spans: dict[Place, Span] = {}
+        self.annotations: list[tuple[Tree[Token], str, DType, Scope]] = []
+
+    def error(self, reason: str, at: Tree[Token] | Token) -> ParseError:
+        if isinstance(at, Token):
+            return ParseError(reason, self.text, self.file, at.line or 1, at.column or 1, found=f"'{at}'")
+        return ParseError(reason, self.text, self.file, at.meta.line, at.meta.column)
+
+    def note(self, place: Place, node: Tree[Token] | Token) -> None:
+        self.spans[place] = Span(*_meta(node))
+
+    def program(self, tree: Tree[Token]) -> Program:
+        inputs, outputs, *statements = _trees(tree)
+        self.note(Place(), tree)
+        declared_inputs = self.declarations(inputs)
+        declared_outputs = self.declarations(outputs)
+        program = Program(declared_inputs, declared_outputs, self.statements(statements, (), 0))
+        self.check_annotations(program)
+        return program
+
+    def declarations(self, tree: Tree[Token]) -> tuple[Declaration, ...]:
+        result: list[Declaration] = []
+        for declaration in _trees(tree):
+            tensor, dtype, sizes = declaration.children
+            shape = self.sizes(sizes) if isinstance(sizes, Tree) else ()
+            result.append(Declaration(str(tensor), cast("DType", str(dtype or "f32")), shape))
+            self.note(Place(declaration=str(tensor)), declaration)
+        return tuple(result)
+
+    def sizes(self, tree: Tree[Token]) -> tuple[int, ...]:
+        return tuple(self.positive(token, "a size") for token in _tokens(tree))
+
+    def positive(self, token: Token, what: str) -> int:
+        if self.integer(token) < 1:
+            raise self.error(f"{what} is at least 1", token)
+        return int(token)
+
+    def integer(self, token: Token) -> int:
+        if len(token) > 19 or int(token) > _LARGEST_INTEGER:
+            raise self.error(f"{token} does not fit i64", token)
+        return int(token)
+
+    def statements(self, trees: Iterable[Tree[Token]], parent: Path, depth: int) -> tuple[Stmt, ...]:
+        return tuple(self.statement(tree, (*parent, number), depth) for number, tree in enumerate(trees))
+
+    def statement(self, tree: Tree[Token], path: Path, depth: int) -> Stmt:
+        if depth >= DEPTH_LIMIT:
+            raise self.error(f"statements nest deeper than {DEPTH_LIMIT}", tree)
+        match tree.data:
+            case "nest":
+                header, *body = _trees(tree)
+                return self.nest(tree, list(_trees(header)), body, path, depth)
+            case "alloc":
+                return self.alloc(tree, path)
+            case "equation":
+                target, operator, value = _trees(tree)
+                self.note(Place(path), tree)
+                access = self.access(target, path, (0,), 0)
+                op = cast("AssignOp", str(operator.children[0]))
+                result = equation(access, op, self.expression(value, path, (1,), 0))
+                if result.op != op:
+                    self.move_to_accumulation(path, result, value)
+                return result
+            case other:
+                raise AssertionError(f"no statement of the grammar is called {other}")
+
+    def move_to_accumulation(self, path: Path, result: Equation, value: Tree[Token]) -> None:
+        """`T=T+e` was read as `T+=e`: the spans of `e` become those of the equation's value."""
+        both = list(_trees(value))
+        kept = 1 if self.expression(both[0], path, (1, 0), 0) == result.target else 0
+        moved = {
+            Place(path, (1, *place.within[2:])): span
+            for place, span in self.spans.items()
+            if place.path == path and place.within is not None and place.within[:2] == (1, kept)
+        }
+        for place in [p for p in self.spans if p.path == path and p.within is not None and p.within[:1] == (1,)]:
+            del self.spans[place]
+        self.spans.update(moved)
+
+    def nest(
+        self, tree: Tree[Token], headers: list[Tree[Token]], body: list[Tree[Token]], path: Path, depth: int
+    ) -> Stmt:
+        """One loop a level, from the grouped headers that are left."""
+        levels: list[tuple[str, str, int, int, Tree[Token] | Token] | Tree[Token]] = []
+        for header in headers:
+            if header.data == "guard":
+                levels.append(header)
+                continue
+            kind, extents, binders = header.children
+            sizes = [self.positive(token, "an extent") for token in _tokens(cast("Tree[Token]", extents))]
+            names = list(self.binders(cast("Tree[Token]", binders)))
+            if len(sizes) != len(names):
+                raise self.error(f"{len(sizes)} extents for {len(names)} loop variables", header)
+            levels += [(str(kind), name, size, first, at) for size, (name, first, at) in zip(sizes, names, strict=True)]
+        return self.level(tree, levels, body, path, depth)
+
+    def level(
+        self,
+        tree: Tree[Token],
+        levels: list[tuple[str, str, int, int, Tree[Token] | Token] | Tree[Token]],
+        body: list[Tree[Token]],
+        path: Path,
+        depth: int,
+    ) -> Stmt:
+        if depth >= DEPTH_LIMIT:
+            raise self.error(f"statements nest deeper than {DEPTH_LIMIT}", tree)
+        here, *below = levels
+        if isinstance(here, Tree):
+            self.note(Place(path), here)
+            (condition,) = _trees(here)
+            return Guard(self.expression(condition, path, (0,), 0), self.statements(body, path, depth + 1))
+        kind, name, extent, first, at = here
+        self.note(Place(path), at)
+        inner = (
+            (self.level(tree, below, body, (*path, 0), depth + 1),) if below else self.statements(body, path, depth + 1)
+        )
+        return Loop(cast("Kind", kind), name, extent, first, inner)
+
+    def binders(self, tree: Tree[Token]) -> Iterator[tuple[str, int, Tree[Token] | Token]]:
+        for child in tree.children:
+            if isinstance(child, Token):
+                yield str(child), 0, child
+            else:
+                name, first = child.children
+                yield str(name), self.integer(first) if isinstance(first, Token) else 0, child
+
+    def alloc(self, tree: Tree[Token], path: Path) -> Alloc:
+        (access,) = _trees(tree)
+        tensor, annotation, subscripts = access.children
+        if not isinstance(annotation, Tree):
+            reason = f"an allocation names dtype and scope, as in {tensor}^{{f32,s}}_{{4}};"
+            raise self.error(reason, access)
+        dtype, scope = _tokens(annotation)
+        sizes = [s.children[0] if isinstance(s, Tree) and s.data == "integer" else s for s in subscripts.children] \
+            if isinstance(subscripts, Tree) else []  # fmt: skip
+        shape: list[int] = []
+        for size in sizes:
+            if not isinstance(size, Token) or not size.isdigit():
+                raise self.error("the sizes of an allocation are integers", size or access)
+            shape.append(self.positive(size, "a size"))
+        self.note(Place(path), tree)
+        return Alloc(str(tensor), cast("DType", str(dtype)), cast("Scope", str(scope)), tuple(shape))
+
+    def access(self, tree: Tree[Token], path: Path, within: Path, depth: int) -> Access:
+        tensor, annotation, subscripts = tree.children
+        self.note(Place(path, within), tree)
+        if isinstance(annotation, Tree):
+            dtype, scope = _tokens(annotation)
+            self.annotations.append((annotation, str(tensor), cast("DType", str(dtype)), cast("Scope", str(scope))))
+        indices: list[Expr] = []
+        if isinstance(subscripts, Tree):
+            for number, child in enumerate(subscripts.children):
+                indices.append(self.expression(child, path, (*within, number), depth + 1))
+        return Access(str(tensor), tuple(indices))
+
+    def expression(self, tree: Tree[Token] | Token, path: Path, within: Path, depth: int) -> Expr:
+        if depth >= DEPTH_LIMIT:
+            raise self.error(f"the expression nests deeper than {DEPTH_LIMIT}", tree)
+        self.note(Place(path, within), tree)
+        if isinstance(tree, Token):  # a subscript without braces
+            return Integer(int(tree)) if tree.isdigit() else Variable(str(tree))
+
+        def operand(child: Tree[Token] | Token, number: int) -> Expr:
+            return self.expression(child, path, (*within, number), depth + 1)
+
+        match tree.data, tree.children:
+            case "access", _:
+                return self.access(tree, path, within, depth)
+            case "integer", [Token() as token]:
+                return Integer(self.integer(token))
+            case "real", [Token() as token]:
+                value = float(token)
+                if math.isinf(value):
+                    raise self.error(f"{token} overflows f64: write inf", token)
+                return Real(value)
+            case "infinity", _:
+                return Real(math.inf)
+            case "variable", [Token() as token]:
+                return Variable(str(token))
+            case "unary", [Token() as operator, argument]:
+                return Unary(cast("UnaryOp", str(operator)), operand(argument, 0))
+            case "binary", [left, Token() as operator, right]:
+                return Binary(cast("BinaryOp", str(operator)), operand(left, 0), operand(right, 1))
+            case "call", [Token() as function, *arguments]:
+                wanted = 2 if function in ("max", "min") else 1
+                if len(arguments) != wanted:
+                    plural = "argument" if wanted == 1 else "arguments"
+                    raise self.error(f"{function} takes {wanted} {plural}, found {len(arguments)}", function)
+                return Call(str(function), tuple(operand(a, n) for n, a in enumerate(arguments)))
+            case "select", [condition, then, otherwise]:
+                return Select(operand(condition, 0), operand(then, 1), operand(otherwise, 2))
+            case "cast", [Token() as dtype, argument]:
+                return Cast(cast("DType", str(dtype)), operand(argument, 0))
+            case other, _:
+                raise AssertionError(f"no expression of the grammar is called {other}")
+
+    def check_annotations(self, program: Program) -> None:
+        """An annotation on an access repeats what the declaration says; one that contradicts it is an error."""
+        declared = storage(program)
+        default = (program.outputs[0].dtype, "g")
+        for at, tensor, dtype, scope in self.annotations:
+            dtype_declared, scope_declared = declared.get(tensor, default)
+            if (dtype, scope) != (dtype_declared, scope_declared):
+                reason = f"{tensor} is {dtype_declared},{scope_declared} here, not {dtype},{scope}"
+                if tensor not in declared:
+                    reason += f": undeclared tensors are; declare it first with {tensor}^{{{dtype},{scope}}}_{{...}};"
+                raise self.error(reason, at)
+
+
+def _trees(tree: Tree[Token]) -> Iterator[Tree[Token]]:
+    return (child for child in tree.children if isinstance(child, Tree))
+
+
+def _tokens(tree: Tree[Token]) -> Iterator[Token]:
+    return (child for child in tree.children if isinstance(child, Token))
+
+
+def _meta(node: Tree[Token] | Token) -> tuple[int, int, int, int]:
+    if isinstance(node, Token):
+        return node.line or 1, node.column or 1, node.end_line or 1, node.end_column or 1
+    return node.meta.line, node.meta.column, node.meta.end_line, node.meta.end_column

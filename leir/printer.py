@@ -1,0 +1,163 @@
+"""Syntax tree to text, in two spellings of one language.
+
+`compact` costs the fewest tokens and is the form that models see; `full` is near the Step-TP paper: one loop a header,
+no accumulation operators, dtype and scope on every access, every brace and every first value.
+"""
+
+import math
+from typing import Literal, assert_never
+
+from leir.edit import storage
+from leir.syntax import (
+    Access,
+    Alloc,
+    Binary,
+    Call,
+    Cast,
+    Declaration,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Program,
+    Real,
+    Scope,
+    Select,
+    Stmt,
+    Unary,
+    Variable,
+)
+
+Spelling = Literal["compact", "full"]
+
+_DISJUNCTION, _CONJUNCTION, _NEGATION, _COMPARISON, _SUM, _PRODUCT, _SIGNED, _POWER, _ATOM = range(9)
+_LEVELS = {
+    "||": _DISJUNCTION, "&&": _CONJUNCTION, "<": _COMPARISON, "<=": _COMPARISON, ">": _COMPARISON, ">=": _COMPARISON,
+    "==": _COMPARISON, "!=": _COMPARISON, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT,
+    "%": _PRODUCT, "**": _POWER,
+}  # fmt: skip
+
+
+def to_text(program: Program, spelling: Spelling = "compact") -> str:
+    """The program's text, ending in a line break: the signature, then one top-level statement a line."""
+    printer = _Printer(spelling, storage(program))
+    lines = [printer.signature(program)]
+    lines += [printer.statement(statement) for statement in program.body]
+    return "\n".join(lines) + "\n"
+
+
+def statement_text(statement: Stmt, program: Program | None = None, spelling: Spelling = "compact") -> str:
+    """One statement's text, in one line. `full` needs the program, which knows dtypes and scopes."""
+    return _Printer(spelling, storage(program) if program else {}).statement(statement)
+
+
+def expression_text(expression: Expr) -> str:
+    """An expression's compact text."""
+    return _Printer("compact", {}).expression(expression)
+
+
+class _Printer:
+    def __init__(self, spelling: Spelling, types: dict[str, tuple[DType, Scope]]) -> None:
+        self.full = spelling == "full"
+        self.types = types
+
+    def signature(self, program: Program) -> str:
+        inputs = ",".join(self.declaration(d) for d in program.inputs)
+        outputs = ",".join(self.declaration(d) for d in program.outputs)
+        return f"in {inputs};out {outputs};"
+
+    def declaration(self, declaration: Declaration) -> str:
+        dtype = f"^{{{declaration.dtype}}}" if self.full or declaration.dtype != "f32" else ""
+        return declaration.tensor + dtype + self.subscripts([str(size) for size in declaration.shape])
+
+    def subscripts(self, indices: list[str]) -> str:
+        return self.braced("_", indices) if indices else ""
+
+    def braced(self, mark: str, items: list[str]) -> str:
+        single = len(items) == 1 and len(items[0]) == 1 and not self.full
+        return mark + (items[0] if single else "{" + ",".join(items) + "}")
+
+    def statement(self, statement: Stmt) -> str:
+        match statement:
+            case Loop() | Guard():
+                header, body = self.header(statement)
+                return header + "[" + "".join(self.statement(inner) for inner in body) + "]"
+            case Alloc(tensor, dtype, scope, shape):
+                return f"{tensor}^{{{dtype},{scope}}}{self.subscripts([str(size) for size in shape])};"
+            case Equation(target, op, value):
+                return self.equation(target, op, value)
+            case _:
+                assert_never(statement)
+
+    def header(self, statement: Loop | Guard) -> tuple[str, tuple[Stmt, ...]]:
+        """The grouped loops and the guard of one header, and the statements below it."""
+        groups: list[list[Loop]] = []
+        node: Stmt = statement
+        body: tuple[Stmt, ...] = ()
+        guard = ""
+        while isinstance(node, Loop):
+            if groups and groups[-1][-1].kind == node.kind and not self.full:
+                groups[-1].append(node)
+            else:
+                groups.append([node])
+            body = node.body
+            if len(body) != 1:
+                break
+            node = body[0]
+        if isinstance(node, Guard) and (not groups or body == (node,)):
+            guard = f"({self.expression(node.condition)})"
+            body = node.body
+        return "".join(self.loops(group) for group in groups) + guard, body
+
+    def loops(self, group: list[Loop]) -> str:
+        extents = self.braced("^", [str(loop.extent) for loop in group])
+        binders = [loop.variable + (f"={loop.first}" if loop.first or self.full else "") for loop in group]
+        return group[0].kind + extents + self.braced("_", binders)
+
+    def equation(self, target: Access, op: str, value: Expr) -> str:
+        left = self.expression(target)
+        if not self.full or op == "=":
+            return f"{left}{' ' if op[0].isalpha() else ''}{op}{self.expression(value)};"
+        match op:
+            case "+=" | "*=":
+                return f"{left}={self.expression(Binary('+' if op == '+=' else '*', target, value))};"
+            case _:
+                return f"{left}={self.expression(Call(op[:-1], (target, value)))};"
+
+    def expression(self, expression: Expr, level: int = _DISJUNCTION) -> str:
+        """The text, in parentheses where it binds looser than `level`."""
+        text, own = self.bare(expression)
+        return f"({text})" if own < level else text
+
+    def bare(self, expression: Expr) -> tuple[str, int]:
+        match expression:
+            case Integer(value):
+                return str(value), _ATOM
+            case Real(value):
+                return ("inf" if math.isinf(value) else repr(value)), _ATOM
+            case Variable(name):
+                return name, _ATOM
+            case Access(tensor, indices):
+                annotation = "^{" + ",".join(self.types[tensor]) + "}" if self.full else ""
+                return tensor + annotation + self.subscripts([self.expression(index) for index in indices]), _ATOM
+            case Unary("-", operand):
+                return f"-{self.expression(operand, _SIGNED)}", _SIGNED
+            case Unary(_, operand):
+                return f"!{self.expression(operand, _NEGATION)}", _NEGATION
+            case Binary("**", base, exponent):
+                return f"{self.expression(base, _ATOM)}**{self.expression(exponent, _SIGNED)}", _POWER
+            case Binary(op, left, right):
+                level = _LEVELS[op]
+                below = level + 1 if level == _COMPARISON else level
+                return f"{self.expression(left, below)}{op}{self.expression(right, level + 1)}", level
+            case Call(function, arguments):
+                return f"{function}({','.join(self.expression(argument) for argument in arguments)})", _ATOM
+            case Select(condition, then, otherwise):
+                parts = (self.expression(part) for part in (condition, then, otherwise))
+                return f"if_then_else({','.join(parts)})", _ATOM
+            case Cast(dtype, operand):
+                return f"cast({dtype},{self.expression(operand)})", _ATOM
+            case _:
+                assert_never(expression)
