@@ -1,0 +1,89 @@
+"""Families of PyTorch programs: each module here writes ordinary `nn.Module` files over knobs drawn by a seed.
+
+A family is a module of this package with a `FAMILY`. Programs are text in the form that public benchmarks use: a class
+`Model`, `get_inputs()` and `get_init_inputs()`. Nothing here imports torch: writing a program is not running it.
+"""
+
+import hashlib
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from stepTP.sources.draw import Draw
+
+_ATTEMPTS = 20  # texts drawn for each one wanted, before a family is called too small
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """`write` turns a draw into the text of one program; two draws may give the same text."""
+
+    name: str
+    summary: str
+    write: Callable[[Draw], str]
+
+
+class SourceProgram(BaseModel):
+    """One PyTorch program as text. `id` is `<family>-<first 12 digits of the text's SHA-256>`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    family: str
+    torch_code: str
+    torch_sha: str
+    dtype: str
+    knobs: dict[str, bool | int | float | str]
+
+
+class FamilyTooSmall(ValueError):
+    """A family has fewer distinct programs than were asked for."""
+
+
+def families() -> tuple[Family, ...]:
+    """Every family of this package, sorted by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "draw")
+    return tuple(importlib.import_module(f"{__name__}.{name}").FAMILY for name in names)
+
+
+def generate(family_names: Sequence[str], seed: int, per_family: int) -> list[SourceProgram]:
+    """`per_family` distinct programs of each family, in order of family name and draw.
+
+    Raises KeyError for an unknown family and FamilyTooSmall where distinct programs run out.
+    """
+    known = {family.name: family for family in families()}
+    unknown = sorted(set(family_names) - set(known))
+    if unknown:
+        raise KeyError(f"no family {', '.join(unknown)}; there are {', '.join(known)}")
+    return [program for name in sorted(set(family_names)) for program in _distinct(known[name], seed, per_family)]
+
+
+def _distinct(family: Family, seed: int, wanted: int) -> list[SourceProgram]:
+    programs: dict[str, SourceProgram] = {}
+    for index in range(wanted * _ATTEMPTS):
+        if len(programs) == wanted:
+            break
+        draw = Draw(seed, family.name, index)
+        text = _without_unused_import(family.write(draw))
+        sha = hashlib.sha256(text.encode()).hexdigest()
+        if sha not in programs:
+            programs[sha] = SourceProgram(
+                id=f"{family.name}-{sha[:12]}",
+                family=family.name,
+                torch_code=text,
+                torch_sha=sha,
+                dtype=str(draw.knobs.get("dtype", "f32")),
+                knobs=dict(draw.knobs),
+            )
+    if len(programs) < wanted:
+        raise FamilyTooSmall(f"{family.name} gave {len(programs)} distinct programs, {wanted} were asked for")
+    return list(programs.values())
+
+
+def _without_unused_import(text: str) -> str:
+    """Templates share their header; a program that calls nothing of `F` does not import it."""
+    header = "import torch.nn.functional as F\n"
+    return text if " F." in text or "(F." in text else text.replace(header, "")

@@ -1,0 +1,64 @@
+"""Attention on given queries, keys and values: fused call or written out, causal or not."""
+
+from stepTP.sources import Family
+from stepTP.sources.draw import Draw
+
+
+def write(draw: Draw) -> str:
+    """Single or several heads; the fused function, or scores, softmax and product as three lines."""
+    batch = draw.choose("batch", (1, 2, 3))
+    heads = draw.choose("heads", (1, 2, 4))
+    queries = draw.choose("queries", (4, 8, 10, 16, 20))
+    width = draw.choose("width", (4, 8, 12, 16))
+    causal = draw.choose("causal", (False, True))
+    form = draw.choose("form", ("fused", "written", "written"))
+    keys = queries if causal else draw.choose("keys", (6, 8, 12, 16, 24))
+    if form == "fused":
+        body = [f"return F.scaled_dot_product_attention(query, key, value, is_causal={causal})"]
+    else:
+        body = ["scores = torch.matmul(query, key.transpose(-2, -1)) * self.scale"]
+        if causal:
+            body.append("scores = torch.where(self.allowed, scores, -1e4)")
+        body += ["weights = torch.softmax(scores, dim=-1)", "return torch.matmul(weights, value)"]
+    mask = (
+        '\n        self.register_buffer("allowed", torch.ones(queries, keys, dtype=torch.bool).tril())'
+        if causal and form == "written"
+        else ""
+    )
+    lines = "\n        ".join(body)
+    return f'''import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+batch_size = {batch}
+heads = {heads}
+queries = {queries}
+keys = {keys}
+width = {width}
+
+
+class Model(nn.Module):
+    """Scaled dot-product attention{" with a causal mask" if causal else ""}."""
+
+    def __init__(self, queries, keys, width):
+        super().__init__()
+        self.scale = width**-0.5{mask}
+
+    def forward(self, query, key, value):
+        {lines}
+
+
+def get_inputs():
+    return [
+        torch.randn(batch_size, heads, queries, width),
+        torch.randn(batch_size, heads, keys, width),
+        torch.randn(batch_size, heads, keys, width),
+    ]
+
+
+def get_init_inputs():
+    return [queries, keys, width]
+'''
+
+
+FAMILY = Family("attention", "scaled dot-product attention, fused or written out, causal or not", write)
