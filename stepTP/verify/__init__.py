@@ -1,0 +1,1 @@
+"""Verification: does a program compute what its PyTorch source computes? See README.md."""
