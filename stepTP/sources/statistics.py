@@ -4,7 +4,7 @@ from stepTP.sources import Family
 from stepTP.sources.draw import Draw
 
 _FORWARD = {
-    "standardise": ["mean = x.mean(dim=AXIS, keepdim=True)", 
+    "standardise": ["mean = x.mean(dim=AXIS, keepdim=True)",
                     "variance = (x - mean).pow(2).mean(dim=AXIS, keepdim=True)",
                     "return (x - mean) / torch.sqrt(variance + 1e-5)"],
     "min_max": ["low = x.amin(dim=AXIS, keepdim=True)", "high = x.amax(dim=AXIS, keepdim=True)",

@@ -1,0 +1,35 @@
+"""The command line starts quickly and loads no heavy library to print help or a list."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("torch", "tvm", "sympy", "islpy", "lark", "datasets", "numpy")
+COMMANDS = (["--help"], ["strategies", "list"], ["strategies", "list", "--json"])
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_start_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        f"import sys; sys.argv = ['steptp', *{arguments!r}]\n"
+        "from stepTP.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stderr.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_start_takes_under_half_a_second(arguments: list[str]) -> None:
+    """The best of five runs: other work on the machine only ever adds time."""
+    times: list[float] = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "stepTP.cli", *arguments], cwd=ROOT, capture_output=True, check=True)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5, times
