@@ -1,0 +1,363 @@
+"""In what type an expression computes, by the language's promotion.
+
+The *computing type* of an access to an f16 or bf16 tensor is f32, which is why no expression computes in those two:
+they exist in storage and as the target of `cast`, which rounds to them. An expression of literals only is *weak*: it
+has the value of its folding and takes the computing type of what it meets. Choices where the language leaves room:
+
+- a `cast` of a literal is strong, and a comparison of literals folds to a weak boolean;
+- a weak literal next to a boolean computes in i32, as arithmetic on booleans does, and `max` and `min` are arithmetic;
+- a literal base of `**` is a float where the exponent makes it one (`2**X_i`, not `2**3`).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from leir.syntax import (
+    Access,
+    Alloc,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Real,
+    Select,
+    Stmt,
+    Unary,
+    Variable,
+)
+
+COMPARISONS: tuple[BinaryOp, ...] = ("<", "<=", ">", ">=", "==", "!=")
+INTEGERS: tuple[DType, ...] = ("i8", "i32", "i64")
+_LADDER: tuple[DType, ...] = ("bool", "i8", "i32", "i64", "f32", "f64")
+_SMALLEST: dict[DType, int] = {"i8": -(2**7), "i32": -(2**31), "i64": -(2**63)}
+
+
+@dataclass(frozen=True, slots=True)
+class Weak:
+    """The type of an expression of literals only: its folded value, an `int`, a `float` in f64, or a `bool`."""
+
+    value: int | float | bool
+
+
+Type = DType | Weak
+
+
+@dataclass(frozen=True, slots=True)
+class TypeProblem:
+    """A rule of types that an expression breaks; `within` is where, counted from the expression asked about."""
+
+    code: str
+    message: str
+    within: Path
+
+
+def type_of(expression: Expr, tensors: Mapping[str, DType]) -> Type:
+    """The computing type of an expression, or `Weak` for literals only. `tensors`: the dtype of each tensor.
+
+    Unknown tensors count as f32. For an expression that `type_problems` objects to, some type is returned.
+    """
+    return _Typing(tensors).visit(expression, ())
+
+
+def computing_type(dtype: DType) -> DType:
+    """The type in which values of a stored dtype compute: f32 for f16 and bf16, else the dtype itself."""
+    return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+def strong(kind: Type) -> DType:
+    """The type itself; for a weak one what it has on its own: i64, f64 or bool."""
+    match kind:
+        case Weak(bool()):
+            return "bool"
+        case Weak(int()):
+            return "i64"
+        case Weak():
+            return "f64"
+        case _:
+            return kind
+
+
+def promote(left: Type, right: Type) -> Type:
+    """The common computing type of two values, as for the two values of `if_then_else`."""
+    match left, right:
+        case Weak(a), Weak(b):
+            if isinstance(a, float) or isinstance(b, float):
+                return Weak(0.0)  # of two weak values only the type is common
+            return Weak(False) if isinstance(a, bool) and isinstance(b, bool) else Weak(0)
+        case Weak(), _:
+            return promote(right, left)
+        case _, Weak(bool()):
+            return left
+        case _, Weak(int()):
+            return "i32" if left == "bool" else left
+        case _, Weak(float()):
+            return left if is_float(left) else "f32"
+        case _, _:
+            assert not isinstance(left, Weak) and not isinstance(right, Weak)
+            return left if _LADDER.index(left) >= _LADDER.index(right) else right
+
+
+def is_float(kind: Type) -> bool:
+    return isinstance(kind.value, float) if isinstance(kind, Weak) else kind in ("f16", "bf16", "f32", "f64")
+
+
+def is_integer(kind: Type) -> bool:
+    """Whether values are integers; booleans are not."""
+    if isinstance(kind, Weak):
+        return isinstance(kind.value, int) and not isinstance(kind.value, bool)
+    return kind in INTEGERS
+
+
+def is_boolean(kind: Type) -> bool:
+    return isinstance(kind.value, bool) if isinstance(kind, Weak) else kind == "bool"
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """The least and the largest value of an integer dtype or of bool."""
+    if dtype == "bool":
+        return 0, 1
+    return _SMALLEST[dtype], -_SMALLEST[dtype] - 1
+
+
+def type_problems(statement: Stmt, tensors: Mapping[str, DType]) -> tuple[TypeProblem, ...]:
+    """What is wrong with the types of a statement itself, not of those below it; `within` as in a `Place`."""
+    typing = _Typing(tensors)
+    match statement:
+        case Guard(condition):
+            typing.condition(typing.visit(condition, (0,)), "the condition of a guard", (0,))
+        case Equation(target, op, value):
+            typing.visit(target, (0,))
+            kind = typing.visit(value, (1,))
+            stored = tensors.get(target.tensor, "f32")
+            typing.fits(kind, stored, (1,))
+            if op != "=" and stored == "bool":
+                typing.report("bool-accumulation", f"{target.tensor} is bool and is not accumulated into: {op}", (0,))
+        case Loop() | Alloc():
+            pass
+        case _:
+            assert_never(statement)
+    return tuple(typing.problems)
+
+
+class _Typing:
+    """One walk that computes types upwards and notes what breaks a rule on the way."""
+
+    def __init__(self, tensors: Mapping[str, DType]) -> None:
+        self.tensors = tensors
+        self.problems: list[TypeProblem] = []
+
+    def report(self, code: str, message: str, within: Path) -> None:
+        self.problems.append(TypeProblem(code, message, within))
+
+    def visit(self, expression: Expr, within: Path) -> Type:
+        match expression:
+            case Integer(value) | Real(value):
+                return Weak(value)
+            case Variable():
+                return "i64"
+            case Access(tensor, indices):
+                for number, index in enumerate(indices):
+                    self.subscript(tensor, number, self.visit(index, (*within, number)), (*within, number))
+                return computing_type(self.tensors.get(tensor, "f32"))
+            case Unary("!", operand):
+                kind = self.visit(operand, (*within, 0))
+                self.condition(kind, "the operand of !", (*within, 0))
+                return Weak(not kind.value) if isinstance(kind, Weak) else "bool"
+            case Unary(_, operand):
+                kind = _arithmetic(self.visit(operand, (*within, 0)))
+                return Weak(-kind.value) if isinstance(kind, Weak) else kind
+            case Binary(op, left, right):
+                kinds = self.visit(left, (*within, 0)), self.visit(right, (*within, 1))
+                return self.binary(op, *kinds, within)
+            case Call(function, arguments):
+                return self.call(
+                    function, tuple(self.visit(argument, (*within, n)) for n, argument in enumerate(arguments)), within
+                )
+            case Select(condition, then, otherwise):
+                test = self.visit(condition, (*within, 0))
+                self.condition(test, "the condition of if_then_else", (*within, 0))
+                values = self.visit(then, (*within, 1)), self.visit(otherwise, (*within, 2))
+                if isinstance(test, Weak) and all(isinstance(value, Weak) for value in values):
+                    return _like(values[0] if test.value else values[1], promote(*values))
+                return self.meet(*values, within, promote(*values))
+            case Cast(dtype, operand):
+                self.fits(self.visit(operand, (*within, 0)), dtype, (*within, 0))
+                return computing_type(dtype)
+            case _:
+                assert_never(expression)
+
+    def subscript(self, tensor: str, number: int, kind: Type, within: Path) -> None:
+        if not is_integer(kind):
+            self.report("subscript-not-integer", f"subscript {number} of {tensor} is {_name(kind)}", within)
+
+    def condition(self, kind: Type, what: str, within: Path) -> None:
+        if not is_boolean(kind):
+            self.report("condition-not-bool", f"{what} is {_name(kind)}: compare it with something", within)
+
+    def fits(self, kind: Type, dtype: DType, within: Path) -> None:
+        """An integer literal, and inf, must be a value of the integer type that it is converted to."""
+        if not isinstance(kind, Weak) or dtype not in INTEGERS:
+            return
+        low, high = integer_range(dtype)
+        if not low <= kind.value <= high:
+            shown = kind.value if isinstance(kind.value, float) or abs(kind.value) < 10**30 else "a larger literal"
+            self.report("literal-out-of-range", f"{shown} is no value of {dtype} ({low}..{high})", within)
+
+    def meet(self, left: Type, right: Type, within: Path, common: Type) -> Type:
+        """The common type, after a weak side has been converted to it."""
+        if not isinstance(common, Weak):
+            self.fits(left, common, within)
+            self.fits(right, common, within)
+        return common
+
+    def binary(self, op: BinaryOp, left: Type, right: Type, within: Path) -> Type:
+        weak = isinstance(left, Weak) and isinstance(right, Weak)
+        if op in ("&&", "||"):
+            self.condition(left, f"the left side of {op}", (*within, 0))
+            self.condition(right, f"the right side of {op}", (*within, 1))
+            return _fold(op, left, right) if weak else "bool"
+        if op in ("//", "%"):
+            for number, kind in enumerate((left, right)):
+                if not is_integer(kind):
+                    self.report("operand-not-integer", f"{op} takes integers, not {_name(kind)}", (*within, number))
+        if op == "**" and not (is_float(left) or (isinstance(left, Weak) and is_float(right))):
+            self.report("power-of-integer", f"the base of ** is a float, not {_name(left)}", (*within, 0))
+        if weak:
+            return _fold(op, left, right)
+        common = promote(left, right)
+        if op in COMPARISONS:
+            self.meet(left, right, within, common)
+            return "bool"
+        common = _arithmetic(common)
+        if op == "/" and not is_float(common):
+            common = "f32"
+        return self.meet(left, right, within, common)
+
+    def call(self, function: str, kinds: tuple[Type, ...], within: Path) -> Type:
+        if all(isinstance(kind, Weak) for kind in kinds):
+            return Weak(_fold_call(function, [_number(kind) for kind in kinds]))
+        if function in ("max", "min") and len(kinds) == 2:
+            return self.meet(*kinds, within, _arithmetic(promote(*kinds)))
+        common = _arithmetic(kinds[0])
+        return common if function == "abs" or is_float(common) else "f32"
+
+
+def _arithmetic(kind: Type) -> Type:
+    if isinstance(kind, Weak):
+        return Weak(int(kind.value)) if isinstance(kind.value, bool) else kind
+    return "i32" if kind == "bool" else kind
+
+
+def _name(kind: Type) -> str:
+    if not isinstance(kind, Weak):
+        return kind
+    value = kind.value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"the number {value}" if isinstance(value, float) or abs(value) < 10**30 else "a large integer"
+
+
+def _like(kind: Type, common: Type) -> Type:
+    """A weak value, as a float or an integer where the other choice is one."""
+    assert isinstance(kind, Weak) and isinstance(common, Weak)
+    if isinstance(common.value, float):
+        return Weak(_number(kind))
+    return Weak(int(kind.value)) if is_integer(common) else kind
+
+
+def _number(kind: Type) -> float:
+    assert isinstance(kind, Weak)
+    try:
+        return float(kind.value)
+    except OverflowError:
+        return math.inf if kind.value > 0 else -math.inf
+
+
+def _fold(op: BinaryOp, left: Type, right: Type) -> Weak:
+    """The value of two literals under an operator: in integers if both are and it is not `/`, else in f64."""
+    assert isinstance(left, Weak) and isinstance(right, Weak)
+    match op:
+        case "&&":
+            return Weak(bool(left.value and right.value))
+        case "||":
+            return Weak(bool(left.value or right.value))
+        case "<":
+            return Weak(left.value < right.value)
+        case "<=":
+            return Weak(left.value <= right.value)
+        case ">":
+            return Weak(left.value > right.value)
+        case ">=":
+            return Weak(left.value >= right.value)
+        case "==":
+            return Weak(left.value == right.value)
+        case "!=":
+            return Weak(left.value != right.value)
+        case "/":
+            return Weak(_divide(_number(left), _number(right)))
+        case "**":
+            return Weak(_power(_number(left), _number(right)))
+        case "//" | "%":
+            a, b = (0 if isinstance(k.value, float) else int(k.value) for k in (left, right))
+            return Weak(0 if b == 0 else a // b if op == "//" else a % b)  # division by 0: the checker refuses it
+        case "+" | "-" | "*":
+            if is_float(left) or is_float(right):
+                x, y = _number(left), _number(right)
+                return Weak(x + y if op == "+" else x - y if op == "-" else x * y)
+            x, y = int(left.value), int(right.value)
+            return Weak(x + y if op == "+" else x - y if op == "-" else x * y)
+        case _:
+            assert_never(op)
+
+
+def _divide(a: float, b: float) -> float:
+    if b != 0:
+        return a / b
+    if a == 0 or math.isnan(a):
+        return math.nan
+    return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _power(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -math.inf if a < 0 and b % 2 == 1 else math.inf
+    except ValueError:  # 0 to a negative power is inf; a negative base to a broken power is NaN
+        return math.inf if a == 0 else math.nan
+
+
+_FOLDS = {
+    "exp": math.exp, "expm1": math.expm1, "log": math.log, "log1p": math.log1p, "sqrt": math.sqrt, "abs": abs,
+    "erf": math.erf, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
+}  # fmt: skip
+
+
+def _fold_call(function: str, values: list[float]) -> float:
+    if any(math.isnan(value) for value in values):
+        return math.nan
+    match function, values:
+        case "max", [a, b]:
+            return max(a, b)
+        case "min", [a, b]:
+            return min(a, b)
+        case (("floor" | "round"), [a]):
+            return a if math.isinf(a) else float(math.floor(a) if function == "floor" else round(a))
+        case _:
+            value = values[0]
+    try:
+        return float(_FOLDS[function](value))
+    except OverflowError:
+        return math.inf
+    except ValueError:  # outside the domain: the pole of a logarithm, or NaN
+        at_pole = (function == "log" and value == 0) or (function == "log1p" and value == -1)
+        return -math.inf if at_pole else math.nan

