@@ -4,6 +4,7 @@ A path is the child numbers from the program's body down to a statement; `()` is
 program and do not survive a step. Nothing here knows about meaning: a rewrite that must keep it argues elsewhere.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -125,6 +126,11 @@ def enclosing(program: Program, path: Path) -> tuple[tuple[Path, Loop | Guard], 
         assert isinstance(node, Loop | Guard)
         result.append((path[:length], node))
     return tuple(result)
+
+
+def iterations_around(program: Program, path: Path) -> int:
+    """How often the loops around the statement at `path` reach it, guards left out of account."""
+    return math.prod(node.extent for _, node in enclosing(program, path) if isinstance(node, Loop))
 
 
 def expressions(statement: Stmt) -> tuple[Expr, ...]:
@@ -269,6 +275,11 @@ def substitute(statement: Statement, values: dict[str, Expr]) -> Statement:
     renamed.
     """
     return _substitute(statement, values)  # pyright: ignore[reportReturnType]
+
+
+def substitute_each(body: tuple[Stmt, ...], values: dict[str, Expr]) -> tuple[Stmt, ...]:
+    """`substitute` in every statement of a list."""
+    return tuple(_substitute(statement, values) for statement in body)
 
 
 def _substitute(statement: Stmt, values: dict[str, Expr]) -> Stmt:

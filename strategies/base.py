@@ -1,0 +1,180 @@
+"""What every strategy is: named facts that gate a rewrite, and one way to apply it.
+
+A strategy is a class; a *step* is an instance, with every argument fixed. A step is a frozen pydantic model, so it
+prints as `{"strategy": name, "args": {...}}` and `apply` replays it exactly. `strategies.catalog` finds the classes and
+reads steps back.
+
+A module's docstring is its page in the catalog: one sentence; Before and After in LEIR with metavariables; "Legal
+when"; "Pays when"; "Inverse".
+
+For the reasoning text a strategy gives `choice` (why this step, here), `change` (what becomes of the program) and
+`effect` (what it costs or saves, what it makes possible): sentences with `{placeholders}`, which `terms` computes from
+the program before and after. A sentence may be used where `terms` gives every placeholder in it; at least one of each
+kind always may (`usable`). Nothing stands in a sentence that was not computed or is not true of every legal step.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, ClassVar, Literal, final
+
+from pydantic import BaseModel, ConfigDict
+
+from leir.canonical import state_id
+from leir.edit import has_statement, statement_at
+from leir.syntax import Alloc, Equation, Guard, Loop, Path, Program, Stmt
+
+Level = Literal["graph", "operator", "memory", "math"]
+BitExact = Literal["always", "never", "depends"]
+LEVELS: tuple[Level, ...] = ("graph", "operator", "memory", "math")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A precondition by name (kebab-case, what must hold), whether it holds, and what was computed to know it."""
+
+    name: str
+    holds: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A step that was taken: the program after it, the facts it rests on, and whether results keep every bit."""
+
+    program: Program
+    facts: tuple[Fact, ...]
+    bit_exact: bool
+
+
+class Refused(Exception):
+    """A step is illegal: `fact` is the first one that does not hold, `step` says which step."""
+
+    def __init__(self, step: "Strategy", fact: Fact) -> None:
+        self.step = step
+        self.fact = fact
+        super().__init__(f"{step.name} is refused, {fact.name} does not hold: {fact.evidence}")
+
+
+class Strategy(BaseModel):
+    """A rewrite with preconditions; the fields of a subclass are its arguments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: ClassVar[str]
+    level: ClassVar[Level]
+    bit_exact: ClassVar[BitExact]
+    choice: ClassVar[tuple[str, ...]]
+    change: ClassVar[tuple[str, ...]]
+    effect: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def candidates(cls, program: Program) -> "Iterator[Strategy]":
+        """Steps worth trying on a well-formed program, in a fixed order; some may be illegal."""
+        raise NotImplementedError
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        """The preconditions one by one. Each may rely on those before it; the first that fails ends the step."""
+        raise NotImplementedError
+
+    def rewrite(self, program: Program) -> Program:
+        """The program after the step. Called only where every fact holds."""
+        raise NotImplementedError
+
+    def is_bit_exact(self, program: Program) -> bool:  # noqa: ARG002 (strategies that say "depends" need it)
+        """Whether this legal step keeps every bit of every output, on one target, without contraction."""
+        if self.bit_exact == "depends":
+            raise NotImplementedError
+        return self.bit_exact == "always"
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        """What the sentences' placeholders stand for, computed from the program before and after this step."""
+        raise NotImplementedError
+
+    @final
+    def apply(self, program: Program) -> Applied:
+        """Facts, rewrite, and the checks that hold for every strategy. Raises Refused.
+
+        The program must be well-formed. The result is another state and is well-formed, loop kinds proved again: a
+        fusion can be legal in sequence and a race between threads.
+        """
+        facts: list[Fact] = []
+        for fact in self.facts(program):
+            if not fact.holds:
+                raise Refused(self, fact)
+            facts.append(fact)
+        after = self.rewrite(program)
+        for fact in _facts_of_any_step(program, after):
+            if not fact.holds:
+                raise Refused(self, fact)
+            facts.append(fact)
+        return Applied(after, tuple(facts), self.is_bit_exact(program))
+
+    @classmethod
+    def page(cls) -> str:
+        """The module's docstring."""
+        return sys.modules[cls.__module__].__doc__ or ""
+
+    @classmethod
+    def summary(cls) -> str:
+        """The docstring's first sentence, in one line, without its full stop."""
+        sentence = re.split(r"\.(?:\s|$)", cls.page().strip(), maxsplit=1)[0]
+        return " ".join(sentence.split())
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"strategy": name, "args": {...}}`, plain data."""
+        return {"strategy": self.name, "args": self.model_dump(mode="json")}
+
+
+def _facts_of_any_step(before: Program, after: Program) -> Iterator[Fact]:
+    from leir.check import check  # the analyses behind it are slow to import: listing strategies does without
+
+    old, new = state_id(before), state_id(after)
+    yield Fact("changes-the-program", old != new, f"state {old[:8]} becomes {new[:8]}")
+    diagnostics = check(after)
+    evidence = "; ".join(f"{d.code}: {d.message}" for d in diagnostics) or "every check passes, loop kinds proved again"
+    yield Fact("stays-well-formed", not diagnostics, evidence)
+
+
+def path_text(path: Path) -> str:
+    """A path as evidence and reasoning write it: `(0,1)`."""
+    return "(" + ",".join(str(number) for number in path) + ")"
+
+
+def statement_or_none(program: Program, path: Path) -> Stmt | None:
+    """The statement at a path, or None: arguments may address anything."""
+    return statement_at(program, path) if path and has_statement(program, path) else None
+
+
+def describe_at(program: Program, path: Path) -> str:
+    """What stands at a path, in words, for evidence."""
+    statement = statement_or_none(program, path)
+    if statement is None:
+        return f"no statement stands at {path_text(path)}"
+    return f"{path_text(path)} is {describe(statement)}"
+
+
+def describe(statement: Stmt) -> str:
+    match statement:
+        case Loop(kind, variable, extent, first):
+            start = f" from {first}" if first else ""
+            return f"the {kind} loop {variable} of {extent}{start}"
+        case Guard():
+            return "a guard"
+        case Alloc(tensor):
+            return f"the allocation of {tensor}"
+        case Equation(target):
+            return f"an equation for {target.tensor}"
+
+
+def placeholders(sentence: str) -> tuple[str, ...]:
+    """The names that a sentence needs from `terms`."""
+    return tuple(name for _, name, _, _ in Formatter().parse(sentence) if name)
+
+
+def usable(sentences: Iterable[str], terms: dict[str, str]) -> tuple[str, ...]:
+    """The sentences whose every placeholder has a term, filled in, in their order."""
+    fits = (sentence for sentence in sentences if all(name in terms for name in placeholders(sentence)))
+    return tuple(sentence.format(**terms) for sentence in fits)

@@ -1,0 +1,106 @@
+"""Finds the strategies, and reads steps from JSON.
+
+A strategy of this repository is a module `strategies/<level>/<name>.py` with one `Strategy` subclass. Others come from
+installed packages, through entry points of the group `steptp.strategies` that name a class. Nothing is imported before
+it is asked for, and importing a strategy imports no analysis.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path as FilePath
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from leir.syntax import Program
+from strategies.base import LEVELS, Strategy
+
+ENTRY_POINTS = "steptp.strategies"
+
+
+class StepError(Exception):
+    """A step that cannot be read: no such strategy, or arguments that are not its own. The message is one line."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Every strategy's name: level by level, in alphabetical order, then those of other packages."""
+    own = [name for level in LEVELS for name in _modules(level)]
+    return (*own, *(name for name in sorted(_outside()) if name not in own))
+
+
+@cache
+def strategy(name: str) -> type[Strategy]:
+    """The class of a strategy. Raises StepError for a name that nobody has."""
+    for level in LEVELS:
+        if name in _modules(level):
+            return _class_in(f"strategies.{level}.{name}", name, level)
+    if name in _outside():
+        return _loaded(_outside()[name])
+    raise StepError(f"no strategy is called {name!r}: choose one of {', '.join(names())}")
+
+
+def strategies() -> tuple[type[Strategy], ...]:
+    """All of them, in the order of `names`."""
+    return tuple(strategy(name) for name in names())
+
+
+def propose(program: Program) -> Iterator[Strategy]:
+    """The candidates of every strategy on a well-formed program, in a fixed order; some may be illegal."""
+    for each in strategies():
+        yield from each.candidates(program)
+
+
+def parse_step(step: str | dict[str, Any]) -> Strategy:
+    """The step that JSON text, or the data read from it, describes. Raises StepError."""
+    try:
+        data = json.loads(step) if isinstance(step, str) else step
+    except json.JSONDecodeError as error:
+        raise StepError(f"a step is a JSON object, {error}") from None
+    if not isinstance(data, dict) or set(cast("dict[str, Any]", data)) != {"strategy", "args"}:
+        raise StepError('a step is {"strategy": NAME, "args": {...}}, with no other key')
+    name, args = cast("dict[str, Any]", data)["strategy"], cast("dict[str, Any]", data)["args"]
+    if not isinstance(name, str) or not isinstance(args, dict):
+        raise StepError('in a step, "strategy" is a name and "args" an object')
+    try:
+        return strategy(name).model_validate_json(json.dumps(args), strict=True)
+    except ValidationError as error:
+        problems = (f"{'.'.join(str(part) for part in e['loc']) or 'args'}: {e['msg']}" for e in error.errors())
+        raise StepError(f"arguments of {name}: {'; '.join(problems)}") from None
+
+
+def print_step(step: Strategy) -> str:
+    """A step as one line of JSON, which `parse_step` reads back."""
+    return json.dumps(step.to_json(), separators=(", ", ": "))
+
+
+@cache
+def _modules(level: str) -> tuple[str, ...]:
+    folder = FilePath(__file__).parent / level
+    return tuple(sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__"))
+
+
+@cache
+def _outside() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _class_in(module: str, name: str, level: str) -> type[Strategy]:
+    found = [
+        value
+        for value in vars(import_module(module)).values()
+        if isinstance(value, type) and issubclass(value, Strategy) and value.__module__ == module
+    ]
+    if len(found) != 1 or (found[0].name, found[0].level) != (name, level):
+        raise TypeError(f"{module} must define one Strategy, with name = {name!r} and level = {level!r}")
+    return found[0]
+
+
+def _loaded(point: EntryPoint) -> type[Strategy]:
+    value: object = point.load()
+    if not isinstance(value, type) or not issubclass(value, Strategy) or value.name != point.name:
+        raise TypeError(f"entry point {point.value} must be a Strategy with name = {point.name!r}")
+    return value

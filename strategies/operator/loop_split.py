@@ -1,0 +1,151 @@
+"""Splits one loop in two: an outer loop over blocks of `factor` iterations, and an inner loop within a block.
+
+    Before    K^{n}_{x=a}[...x...]
+    After     K^{n/f}_{x}L^{f}_{y=a}[...(x*f+y)...]                      where f divides n
+              K^{n//f+1}_{x}L^{f}_{y=a}(x*f+y<a+n)[...(x*f+y)...]        otherwise
+
+Legal when: the factor is smaller than the extent. Iterations keep their order, so every value keeps its flow. The outer
+loop keeps the kind K, the inner one is serial; the rules of K are proved again. The guard of a tail stands below the
+loops that follow in a perfect nest, so that they can still be reordered.
+
+Pays when: another step uses one of the two loops (an order that reuses cached data, a GPU axis of limited extent, a
+vector or unrolled loop of small extent). Alone it changes neither work nor traffic, and a tail costs one comparison an
+iteration.
+
+Inverse: loop_fusion.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from leir.edit import (
+    free_variables,
+    iterations_around,
+    replace_at,
+    statement_at,
+    substitute_each,
+    unused_variable,
+    variables_around,
+    walk,
+)
+from leir.printer import expression_text
+from leir.syntax import Binary, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+
+FACTORS = (2, 3, 4, 8, 16, 32, 64)
+
+
+class LoopSplit(Strategy):
+    name: ClassVar[str] = "loop_split"
+    level: ClassVar[Level] = "operator"
+    bit_exact: ClassVar[BitExact] = "always"
+    choice: ClassVar[tuple[str, ...]] = (
+        "Loop {variable} at {path} runs {extent} iterations in one piece; in blocks of {factor}, its two parts can be "
+        "ordered, bound or unrolled apart.",
+        "With its {extent} iterations, {variable} is the loop to cut: a block of {factor} is a size that later steps "
+        "can stage, unroll or bind.",
+        "Loop {variable} is passed {iterations} times in all; blocks of {factor} give a second loop to work with, at "
+        "the same order of execution.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "Loop {variable} of {extent} becomes {outer} blocks of {factor}: {variable} counts blocks, the new loop "
+        "{inner} runs within one, and {variable} is written {index} below. {divides}, so no guard is needed.",
+        "Every {variable} below the loop becomes {index}, where {variable} now runs over {outer} blocks and {inner} "
+        "over the {factor} iterations of a block; {divides}.",
+        "Loop {variable} of {extent} becomes {outer} blocks of {factor}, and {variable} is written {index} below. The "
+        "last block has only {rest} of them: the guard {guard} cuts it short.",
+        "{variable} becomes {index}: {variable} over {outer} blocks, {inner} over {factor} iterations. A tail of "
+        "{rest} is left over, so the body runs under {guard}.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "The iterations run in the order they had, so every result keeps its bits; {divides}, and work and traffic "
+        "stay as they are.",
+        "Nothing is computed in another order, and no value changes its producer. What is new is a loop of {factor} "
+        "that can move on its own.",
+        "Order and traffic stay as they are. The guard costs a comparison at each of {guarded} iterations of the two "
+        "loops, for {extent} that do work.",
+    )
+
+    path: Path
+    factor: int = Field(ge=2)
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["LoopSplit"]:
+        for path, node in walk(program):
+            if isinstance(node, Loop) and node.kind != "V":  # a vector loop is innermost: its outer part could not be
+                yield from (cls(path=path, factor=factor) for factor in FACTORS if factor < node.extent)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        loop = statement_or_none(program, self.path)
+        yield Fact("path-is-a-loop", isinstance(loop, Loop), describe_at(program, self.path))
+        assert isinstance(loop, Loop)
+        blocks, tail = divmod(loop.extent, self.factor)
+        if self.factor >= loop.extent:
+            evidence = f"{loop.variable} runs {loop.extent} iterations, not more than {self.factor}"
+        elif tail:
+            condition = expression_text(_guard(loop, self.factor, _inner_name(program, self.path)))
+            evidence = f"{loop.extent} = {blocks}*{self.factor} + {tail}, the tail under the guard {condition}"
+        else:
+            evidence = f"{loop.extent} = {blocks}*{self.factor}, no tail"
+        yield Fact("factor-is-below-the-extent", self.factor < loop.extent, evidence)
+
+    def rewrite(self, program: Program) -> Program:
+        loop = statement_at(program, self.path)
+        assert isinstance(loop, Loop)
+        inner = _inner_name(program, self.path)
+        body = substitute_each(loop.body, {loop.variable: _index(loop, self.factor, inner)})
+        if loop.extent % self.factor:
+            body = _guarded(body, _guard(loop, self.factor, inner))
+        within = Loop("L", inner, self.factor, loop.first, body)
+        outer = replace(loop, extent=-(-loop.extent // self.factor), first=0, body=(within,))
+        return replace_at(program, self.path, outer)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        loop, outer = statement_at(before, self.path), statement_at(after, self.path)
+        assert isinstance(loop, Loop) and isinstance(outer, Loop)
+        inner = outer.body[0]
+        assert isinstance(inner, Loop)
+        result = {
+            "path": path_text(self.path),
+            "variable": loop.variable,
+            "inner": inner.variable,
+            "extent": str(loop.extent),
+            "factor": str(self.factor),
+            "outer": str(outer.extent),
+            "index": expression_text(_index(loop, self.factor, inner.variable)),
+            "iterations": str(iterations_around(before, self.path) * loop.extent),
+        }
+        if loop.extent % self.factor == 0:
+            return {**result, "divides": f"{self.factor} divides {loop.extent}"}
+        guard = expression_text(_guard(loop, self.factor, inner.variable))
+        return {
+            **result,
+            "guard": guard,
+            "rest": str(loop.extent % self.factor),
+            "guarded": str(outer.extent * self.factor),
+        }
+
+
+def _inner_name(program: Program, path: Path) -> str:
+    loop = statement_at(program, path)
+    return unused_variable(variables_around(program, path) | set(free_variables(loop)))
+
+
+def _index(loop: Loop, factor: int, inner: str) -> Expr:
+    return Binary("+", Binary("*", Variable(loop.variable), Integer(factor)), Variable(inner))
+
+
+def _guard(loop: Loop, factor: int, inner: str) -> Expr:
+    return Binary("<", _index(loop, factor, inner), Integer(loop.first + loop.extent))
+
+
+def _guarded(body: tuple[Stmt, ...], condition: Expr) -> tuple[Stmt, ...]:
+    """The guard below the loops of a perfect nest: a header reads nothing, so it needs no protection."""
+    match body:
+        case (Loop() as loop,):
+            return (replace(loop, body=_guarded(loop.body, condition)),)
+        case _:
+            return (Guard(condition, body),)
