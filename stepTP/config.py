@@ -1,0 +1,158 @@
+"""The configuration of a build: YAML, checked key by key.
+
+What decides the bytes of a result is here; how fast it comes (workers, the folder's place) is not.
+"""
+
+import difflib
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+Target = Literal["llvm", "cuda"]
+
+
+class ConfigError(ValueError):
+    """A configuration cannot be used; the message names file, line, key and remedy."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Sources(_Section):
+    """Which programs to start from."""
+
+    families: tuple[str, ...] | Literal["all"] = "all"
+    per_family: int = Field(default=3, ge=1, le=100_000)
+
+
+class Walk(_Section):
+    """How far a walk goes; `stepTP.walk` explains the policy."""
+
+    depth: int = Field(default=4, ge=1, le=64)
+    breadth: int = Field(default=3, ge=1, le=10_000)  # states that are expanded at each depth
+    per_strategy: int = Field(default=3, ge=1, le=10_000)  # legal steps kept of one strategy at one state
+    attempts: int = Field(default=8, ge=1, le=100_000)  # candidates tried of one strategy at one state
+    strategies: tuple[str, ...] | Literal["all"] = "all"
+
+
+class Verify(_Section):
+    """On what programs are checked."""
+
+    targets: tuple[Target, ...] = Field(default=("llvm",), min_length=1)
+    draws: int = Field(default=1, ge=1, le=100)  # of each kind of input
+    timeout_s: float = Field(default=60.0, gt=0)  # of one job
+    memory_mb: int = Field(default=8192, ge=512)  # of one worker
+
+
+class Filter(_Section):
+    """What the second pass keeps."""
+
+    cap_per_strategy: int | None = Field(default=None, ge=1)  # rows of one strategy in all
+    caps: dict[str, int] = Field(default_factory=dict)  # the same for strategies named here, instead
+    near_duplicates: int = Field(default=4, ge=1)  # rows kept of one step on programs equal up to sizes
+
+
+class Config(_Section):
+    """A whole build."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    seed: int = Field(default=0, ge=0)
+    sources: Sources = Sources()
+    walk: Walk = Walk()
+    verify: Verify = Verify()
+    filter: Filter = Filter()
+    tokens: bool = True  # count tokens of LEIR, TIR and CUDA; needs the extra `tokens`
+    sources_per_shard: int = Field(default=4, ge=1)
+
+
+def load_config(file: Path) -> Config:
+    """The configuration in a YAML file. Raises ConfigError."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}: give the path of a YAML file, like configs/quickstart.yaml") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8 (byte {error.start}): save it as UTF-8") from None
+    return parse_config(text, str(file))
+
+
+def parse_config(text: str, file: str = "<config>") -> Config:
+    """The configuration that YAML text writes. Raises ConfigError."""
+    try:
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise ConfigError(f"{file}{where}: not YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{file}: a configuration is a mapping of keys, like `name: quickstart`")
+    twice = _repeated_key(tree)
+    if twice is not None:
+        raise ConfigError(f"{file}:{twice.start_mark.line + 1}: {twice.value}: the key stands here twice: keep one")
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, tree, file)) from None
+
+
+def config_hash(config: Config) -> str:
+    """SHA-256 of everything that the configuration says."""
+    text = json.dumps(config.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _repeated_key(node: yaml.Node | None) -> yaml.ScalarNode | None:
+    """The first key of a mapping that stands there twice; YAML would silently take the last."""
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    seen: set[str] = set()
+    for key, value in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                return key
+            seen.add(key.value)
+        below = _repeated_key(value)
+        if below is not None:
+            return below
+    return None
+
+
+def _explain(error: ValidationError, tree: yaml.Node, file: str) -> str:
+    """One line on the first thing that is wrong: where, which key, what to do."""
+    first = error.errors(include_url=False)[0]
+    key = [str(part) for part in first["loc"]]
+    place = f"{file}:{_line(tree, key)}: {'.'.join(key)}"
+    if first["type"] == "extra_forbidden":
+        known = _keys(key[:-1])
+        near = difflib.get_close_matches(key[-1], known, n=1)
+        remedy = f"did you mean '{near[0]}'?" if near else f"remove it; known here: {', '.join(known)}"
+        return f"{place}: unknown key: {remedy}"
+    if first["type"] == "missing":
+        return f"{place}: the key is missing: add `{key[-1]}: ...`"
+    return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}, found {first['input']!r}"
+
+
+def _keys(path: list[str]) -> list[str]:
+    section: Any = Config
+    for part in path:
+        section = section.model_fields[part].annotation
+    return list(section.model_fields)
+
+
+def _line(tree: yaml.Node, key: list[str]) -> int:
+    """The line of a key, or of the nearest section around it that the text holds."""
+    node, line = tree, tree.start_mark.line
+    for part in key:
+        if not isinstance(node, yaml.MappingNode):
+            break
+        found = [(k, v) for k, v in node.value if isinstance(k, yaml.ScalarNode) and k.value == part]
+        if not found:
+            break
+        line, node = found[0][0].start_mark.line, found[0][1]
+    return line + 1

@@ -1,0 +1,221 @@
+"""The folder of a run: shards that are whole or absent, and the manifest that says what they are.
+
+    RUN/manifest.json        what was asked, with what code and tools, and every finished file with its SHA-256
+    RUN/raw/00000.jsonl      all rows of a few sources
+    RUN/steps.jsonl, ...     what the second pass made of them
+    RUN/.lock                held while a build runs; the system lets go of it when the process ends, however it ends
+
+A file is written under a temporary name, synced, renamed, and only then recorded. Nothing in the folder tells when or
+where it was made: a build that was killed and started again leaves the same bytes as one that was not.
+"""
+
+import fcntl
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+MANIFEST = "manifest.json"
+
+
+class RunError(ValueError):
+    """A run's folder cannot be used as asked; the message says what to do."""
+
+
+class Identity(BaseModel):
+    """What decides the bytes of a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    config: dict[str, Any]
+    config_hash: str
+    catalog_hash: str
+    code_version: str
+    tool_versions: dict[str, str]
+    seed: int
+
+
+class Entry(BaseModel):
+    """A finished file. `counts`: rows by shape; `rejected`: rejected rows by "stage: cause"."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    sha256: str
+    bytes: int
+    counts: dict[str, int]
+    rejected: dict[str, int] = {}
+    sources: tuple[str, ...] = ()
+    made_from: str = ""  # of an output of the second pass: SHA-256 over the raw shards' own
+
+
+class Manifest(BaseModel):
+    """The state of a run. `shards` names every raw shard of the plan that is done; `outputs`, the second pass's files."""
+
+    model_config = ConfigDict(extra="forbid")
+    manifest_version: int = 1
+    identity: Identity
+    planned: int | None = None  # raw shards in all
+    shards: dict[str, Entry] = {}
+    outputs: dict[str, Entry] = {}
+
+
+class Run:
+    """An open run, locked for this process. Its methods may be called from several threads."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self._writing = threading.Lock()
+
+    def plan(self, shards: int) -> None:
+        """Notes how many raw shards there will be."""
+        if self.manifest.planned != shards:
+            self.manifest.planned = shards
+            self._save()
+
+    def has(self, name: str) -> bool:
+        """Whether a file is recorded and its bytes are what was recorded."""
+        entry = self._entry(name)
+        return entry is not None and intact(self.folder / name, entry)
+
+    def write(self, name: str, lines: Iterable[str], entry: dict[str, Any]) -> Entry:
+        """Writes a file whole, then records it. A shard that was recorded before must come out the same.
+
+        Raises RunError where it does not, and OSError where the disk does not take it; the folder is as before then.
+        """
+        data = "".join(lines).encode()
+        made = Entry(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data), **entry)
+        recorded = self._entry(name)
+        if recorded is not None and name.startswith("raw/") and recorded.sha256 != made.sha256:
+            raise RunError(
+                f"{self.folder / name}: rebuilt to other bytes ({made.sha256[:12]}, recorded {recorded.sha256[:12]}): "
+                "machine or libraries differ from when it was made; build into a new folder"
+            )
+        write_whole(self.folder / name, data)
+        with self._writing:
+            (self.manifest.shards if name.startswith("raw/") else self.manifest.outputs)[name] = made
+            self._save()
+        return made
+
+    def raw_digest(self) -> str:
+        """SHA-256 over the names and digests of all raw shards."""
+        lines = (f"{name} {entry.sha256}\n" for name, entry in sorted(self.manifest.shards.items()))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def _entry(self, name: str) -> Entry | None:
+        return self.manifest.shards.get(name) or self.manifest.outputs.get(name)
+
+    def _save(self) -> None:
+        self.manifest.shards = dict(sorted(self.manifest.shards.items()))
+        self.manifest.outputs = dict(sorted(self.manifest.outputs.items()))
+        write_whole(self.folder / MANIFEST, self.manifest.model_dump_json(indent=1).encode() + b"\n")
+
+
+@contextmanager
+def open_run(folder: Path, identity: Identity) -> Iterator[Run]:
+    """The run in `folder`, begun or continued, locked until the end of the `with`.
+
+    Raises RunError where another process builds there, or the folder was begun with another configuration or code.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file: name a folder with --out")
+    begun = (folder / MANIFEST).exists()
+    if not begun and folder.is_dir() and any(_foreign(p) for p in folder.iterdir()):
+        raise RunError(f"{folder}: holds files but no {MANIFEST}: name an empty or a new folder with --out")
+    (folder / "raw").mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{folder}: another build runs there: wait for its end, or name another folder with --out") from None
+        for left in (*folder.glob("*.tmp"), *folder.glob("raw/*.tmp")):  # of a build that was killed
+            left.unlink()
+        if begun:
+            manifest = load_manifest(folder)
+            _require_same(folder, manifest.identity, identity)
+            run = Run(folder, manifest)
+        else:
+            run = Run(folder, Manifest(identity=identity))
+            run._save()
+        yield run
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """The manifest of a run's folder. Raises RunError where there is none that can be read."""
+    file = folder / MANIFEST
+    try:
+        return Manifest.model_validate_json(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{folder}: no {MANIFEST} there: give the folder of a run, like runs/quickstart") from None
+    except NotADirectoryError:
+        raise RunError(f"{folder}: is a file: give the folder of a run, like runs/quickstart") from None
+    except (ValidationError, UnicodeDecodeError):
+        raise RunError(f"{file}: damaged or of another version: build into a new folder") from None
+
+
+def intact(file: Path, entry: Entry) -> bool:
+    """Whether a file is there and holds the recorded bytes."""
+    try:
+        if file.stat().st_size != entry.bytes:
+            return False
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == entry.sha256
+    except FileNotFoundError:
+        return False
+
+
+def write_whole(file: Path, data: bytes) -> None:
+    """All of the data under that name, or nothing: temporary name, sync, rename, sync of the folder."""
+    temporary = file.with_name(file.name + ".tmp")
+    try:
+        with temporary.open("wb") as content:
+            content.write(data)
+            content.flush()
+            os.fsync(content.fileno())
+        temporary.replace(file)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _require_same(folder: Path, begun: Identity, asked: Identity) -> None:
+    """The folder was begun with the configuration, catalog, code and tools of now."""
+    if begun == asked:
+        return
+    if begun.config != asked.config:
+        keys = ", ".join(_differences(begun.config, asked.config))
+        raise RunError(f"{folder}: begun with another configuration ({keys}): undo the change, or name a new folder with --out")
+    if begun.tool_versions != asked.tool_versions:
+        keys = ", ".join(
+            f"{name} {begun.tool_versions.get(name)}, now {asked.tool_versions.get(name)}"
+            for name in sorted({*begun.tool_versions, *asked.tool_versions})
+            if begun.tool_versions.get(name) != asked.tool_versions.get(name)
+        )
+        raise RunError(f"{folder}: begun with other tools ({keys}): install those again, or name a new folder with --out")
+    raise RunError(
+        f"{folder}: begun with other code ({begun.code_version}, now {asked.code_version}): check that code out again, "
+        "or name a new folder with --out"
+    )
+
+
+def _differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """The keys whose values differ, dotted."""
+    for key in sorted({*one, *other}):
+        left, right = one.get(key), other.get(key)
+        if isinstance(left, dict) and isinstance(right, dict):
+            yield from _differences(left, right, f"{prefix}{key}.")
+        elif left != right:
+            yield f"{prefix}{key}: {left!r}, now {right!r}"
+
+
+def _foreign(file: Path) -> bool:
+    """Whether a file is none that a build killed in its first moment leaves."""
+    return file.name not in (".lock", "raw") and file.suffix != ".tmp"

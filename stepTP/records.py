@@ -1,0 +1,209 @@
+"""The rows of the dataset: one pydantic model per row shape, and reading and writing them as JSON lines.
+
+Every row of a shape has the same columns. A changed column comes with a new `SCHEMA_VERSION` and a migration, so that
+old rows stay readable. Nothing here depends on how a row was made.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+SCHEMA_VERSION = 1
+
+Stage = Literal["translate", "expand", "walk", "verify", "narrate"]
+
+
+class RowError(ValueError):
+    """A line of a file is no row of this schema; the message names file, line and column."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Step(_Record):
+    """A strategy with its arguments: what a step is, in JSON."""
+
+    strategy: str
+    args: dict[str, Any]
+
+
+class FactRecord(_Record):
+    """A named precondition with the evidence that was computed for it."""
+
+    name: str
+    holds: bool
+    evidence: str
+
+
+class SourceRecord(_Record):
+    """Where a program comes from. `torch_sha` is the SHA-256 of `torch_code`."""
+
+    id: str
+    family: str
+    torch_code: str
+    torch_sha: str
+    license: str
+
+
+class Verdict(_Record):
+    """What one program did on one target, over all input draws.
+
+    `tolerance` is the derived bound at the element that came nearest to its own; the errors are the largest of all
+    elements, against the PyTorch module in float64. `bit_equal` compares with the parent's outputs; None: not compared.
+    """
+
+    target: str
+    inputs: tuple[str, ...]
+    tolerance: float
+    max_abs: float
+    max_rel: float
+    max_ulp: float
+    bit_equal: bool | None
+
+
+class Tokens(_Record):
+    """Tokens of the program after the step in each spelling, and of the reasoning; None where not counted."""
+
+    leir: int | None
+    tir: int | None
+    cuda: int | None
+    reasoning: int | None
+
+
+class StepRow(_Record):
+    """One verified, explained step."""
+
+    row: Literal["step"] = "step"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    source: SourceRecord
+    names: dict[str, str]  # LEIR name -> the module's name
+    program_signature: str
+    depth: int  # steps from the source to the program after
+    path: tuple[Step, ...]  # the steps before this one
+    state_id_before: str
+    leir_before: str
+    strategy: str
+    level: str
+    args: dict[str, Any]
+    bit_exact: bool
+    facts: tuple[FactRecord, ...]
+    leir_after: str
+    state_id_after: str
+    diff: str
+    reasoning: str
+    answer: str  # {"strategy": ..., "args": ..., "leir": ...} as JSON
+    verification: tuple[Verdict, ...]
+    tokens: Tokens
+    tool_versions: dict[str, str]
+
+
+class ProgramRow(_Record):
+    """One source program and its translation."""
+
+    row: Literal["program"] = "program"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    source: SourceRecord
+    dtype: str
+    knobs: dict[str, Any]
+    names: dict[str, str]
+    program_signature: str
+    leir: str
+    state_id: str
+    ops: tuple[str, ...]
+    nests: int
+    iterations: int
+    max_abs_error: float  # of the translation, against the module in float64
+    verification: tuple[Verdict, ...]  # of the program, compiled
+    tool_versions: dict[str, str]
+
+
+class RejectedRow(_Record):
+    """Something that did not become a row: a source (no step), or a step that was legal but did not hold."""
+
+    row: Literal["rejected"] = "rejected"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    source_id: str
+    family: str
+    depth: int
+    stage: Stage
+    cause: str  # kebab-case
+    message: str
+    state_id_before: str | None
+    leir_before: str | None
+    step: Step | None
+    leir_after: str | None
+    verification: tuple[Verdict, ...]
+
+
+class RefusalRow(_Record):
+    """An illegal proposal, with the facts that held and the one that refused it: for training a critic."""
+
+    row: Literal["refusal"] = "refusal"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    source_id: str
+    family: str
+    depth: int
+    state_id: str
+    leir: str
+    strategy: str
+    args: dict[str, Any]
+    facts: tuple[FactRecord, ...]  # the last one does not hold
+
+
+Row = StepRow | ProgramRow | RejectedRow | RefusalRow
+CONFIGS = {"steps": StepRow, "programs": ProgramRow, "rejected": RejectedRow, "refusals": RefusalRow}
+
+_ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="row")])
+
+
+def step_answer(step: Step, leir: str) -> str:
+    """The answer of a step: one JSON object, the same in prompt, label and parser."""
+    return json.dumps({"strategy": step.strategy, "args": step.args, "leir": leir}, separators=(", ", ": "))
+
+
+def step_json(step: Step) -> str:
+    """A step as one line of JSON with sorted keys: what draws and identities are keyed by."""
+    return json.dumps(step.model_dump(), sort_keys=True, separators=(",", ":"))
+
+
+def row_id(*parts: str) -> str:
+    """16 hexadecimal digits that depend on the parts alone."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def to_line(row: Row) -> str:
+    """The row as one line of JSON, ending in a line break."""
+    return row.model_dump_json() + "\n"
+
+
+def read_rows(file: Path) -> Iterator[Row]:
+    """The rows of a JSONL file. Raises RowError with file, line and column of what is wrong."""
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield _ROW.validate_json(line)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                column = ".".join(str(part) for part in first["loc"]) or "the line"
+                raise RowError(
+                    f"{file}:{number}: {column}: {first['msg']} (no row of schema {SCHEMA_VERSION}: rebuild the file)"
+                ) from None
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """The JSON schema of every row shape, by the name of its config."""
+    return {name: shape.model_json_schema() for name, shape in CONFIGS.items()}
+
+
+def of_shape(rows: Iterable[Row], config: str) -> Iterator[Row]:
+    """The rows of one config."""
+    return (row for row in rows if isinstance(row, CONFIGS[config]))
