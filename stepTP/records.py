@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 SCHEMA_VERSION = 1
 
-Stage = Literal["translate", "expand", "walk", "verify", "narrate"]
+Stage = Literal["translate", "expand", "walk", "verify", "narrate", "filter"]
 
 
 class RowError(ValueError):
@@ -136,11 +136,11 @@ class RejectedRow(_Record):
     stage: Stage
     cause: str  # kebab-case
     message: str
-    state_id_before: str | None
-    leir_before: str | None
-    step: Step | None
-    leir_after: str | None
-    verification: tuple[Verdict, ...]
+    state_id_before: str | None = None
+    leir_before: str | None = None
+    step: Step | None = None
+    leir_after: str | None = None
+    verification: tuple[Verdict, ...] = ()
 
 
 class RefusalRow(_Record):

@@ -1,0 +1,73 @@
+"""What can be done at one state: the pool task that asks the strategies.
+
+A state may have hundreds of candidates. Each strategy's are ordered by a hash of (seed, source, state, strategy, step)
+and tried in that order, until enough are legal or enough were tried. A strategy with few candidates is so tried whole,
+and no strategy's draws depend on another's.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from leir.canonical import state_id
+from leir.parser import parse
+from leir.printer import to_text
+from leir.syntax import Program
+from stepTP.draw import digest
+from strategies.base import Fact, Refused, Strategy
+from strategies.catalog import strategies
+
+
+def expand(payload: dict[str, Any]) -> dict[str, Any]:
+    """The legal steps and the refusals at a state.
+
+    Payload: `leir`, `seed`, `source`, `strategies` (names), `per_strategy` (legal steps wanted), `attempts`. Result:
+    `candidates` (how many each strategy proposed), `steps` and `refusals`, in order of strategy and draw. A step is
+    {strategy, level, args, bit_exact, facts, leir, state_id}; a refusal {strategy, args, facts}, its last fact failing.
+    """
+    program = parse(payload["leir"])
+    here = state_id(program)
+    result: dict[str, Any] = {"candidates": {}, "steps": [], "refusals": []}
+    known = {kind.name: kind for kind in strategies()}
+    for name in payload["strategies"]:
+        ordered = _in_drawn_order(known[name], program, payload["seed"], payload["source"], here)
+        result["candidates"][name] = len(ordered)
+        wanted = payload["per_strategy"]
+        for step in ordered[: payload["attempts"]]:
+            outcome = _tried(step, program)
+            if "leir" not in outcome:
+                result["refusals"].append(outcome)
+                continue
+            result["steps"].append(outcome)
+            wanted -= 1
+            if not wanted:
+                break
+    return result
+
+
+def _in_drawn_order(kind: type[Strategy], program: Program, seed: int, source: str, here: str) -> list[Strategy]:
+    """The strategy's candidates, each once, by the hash of their keys."""
+    distinct = {json.dumps(step.to_json(), sort_keys=True): step for step in kind.candidates(program)}
+    order = sorted(distinct, key=lambda text: digest(seed, source, here, kind.name, text))
+    return [distinct[text] for text in order]
+
+
+def _tried(step: Strategy, program: Program) -> dict[str, Any]:
+    """The step's outcome as plain data: with the program after it, or with the fact that refuses it."""
+    shown = {"strategy": step.name, "args": step.to_json()["args"]}
+    try:
+        applied = step.apply(program)
+    except Refused as refused:
+        return {**shown, "facts": list(_facts(refused.facts))}
+    return {
+        **shown,
+        "level": step.level,
+        "bit_exact": applied.bit_exact,
+        "facts": list(_facts(applied.facts)),
+        "leir": to_text(applied.program),
+        "state_id": state_id(applied.program),
+    }
+
+
+def _facts(facts: tuple[Fact, ...]) -> Iterator[dict[str, Any]]:
+    return ({"name": fact.name, "holds": fact.holds, "evidence": fact.evidence} for fact in facts)

@@ -1,0 +1,62 @@
+"""What a run was made with: code, catalog and tools, read without importing them."""
+
+import hashlib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import leir
+import stepTP
+import strategies
+from stepTP.config import Config, config_hash
+from stepTP.manifest import Identity
+
+TOOLS = ("apache-tvm", "apache-tvm-ffi", "islpy", "lark", "numpy", "sympy", "torch")
+
+
+def identity(config: Config) -> Identity:
+    """Everything that decides the bytes of a run."""
+    return Identity(
+        config=config.model_dump(mode="json"),
+        config_hash=config_hash(config),
+        catalog_hash=catalog_hash(),
+        code_version=code_version(),
+        tool_versions=tool_versions(),
+        seed=config.seed,
+    )
+
+
+@cache
+def tool_versions() -> dict[str, str]:
+    """The installed versions of the libraries that results depend on; "absent" for one that is not installed."""
+    return {name: _version(name) for name in TOOLS}
+
+
+def code_version() -> str:
+    """The package's version and a digest of its sources, so that an edited checkout tells itself apart."""
+    return f"{_version('steptp')}+{_digest(*(_folder(package) for package in (leir, strategies, stepTP)))[:12]}"
+
+
+def catalog_hash() -> str:
+    """SHA-256 over the sources of the strategies and of the language that they rewrite."""
+    return _digest(_folder(leir), _folder(strategies))
+
+
+def _folder(package: object) -> Path:
+    return Path(str(getattr(package, "__file__", ""))).parent
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def _digest(*folders: Path) -> str:
+    state = hashlib.sha256()
+    for folder in folders:
+        for file in sorted((*folder.rglob("*.py"), *folder.rglob("*.lark"))):
+            name = f"{folder.name}/{file.relative_to(folder).as_posix()}"
+            state.update(f"{name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return state.hexdigest()

@@ -1,0 +1,397 @@
+"""A build, whole: from the plan of sources to the files that people read.
+
+    sources -> translate -> verify -> walk -> narrate -> raw shards -> select -> steps, programs, rejected, refusals
+
+Stages are generator functions from items to items: each takes what it is about and passes everything else on, so that
+a row, once made, reaches the shard. `STAGES` runs for one source at a time, in a thread; all heavy work is the pool's.
+What a stage gives depends on the source and the configuration alone. A build that stops anywhere is begun again by the
+same call, and goes on with the shards that are missing.
+"""
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepTP.config import Config, ConfigError
+from stepTP.filter import Dropped, balance, select
+from stepTP.identity import identity, tool_versions
+from stepTP.manifest import Run, open_run
+from stepTP.records import (
+    CONFIGS,
+    ProgramRow,
+    RefusalRow,
+    RejectedRow,
+    Row,
+    SourceRecord,
+    Step,
+    StepRow,
+    Tokens,
+    json_schemas,
+    of_shape,
+    read_rows,
+    row_id,
+    step_answer,
+    step_json,
+    to_line,
+)
+from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
+from stepTP.verify.pool import Failure, Pool
+from stepTP.walk import Jobs, Walker, VerifiedStep, verdicts, verify, walk
+from strategies import catalog
+
+TRANSLATE = "stepTP.intake.translate"
+EXPLAIN = "stepTP.narrate.task.explain"
+LICENSE = "Apache-2.0"  # of every text that `stepTP.sources` writes
+
+Item = SourceProgram | VerifiedStep | Row
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What every stage may use."""
+
+    config: Config
+    strategies: tuple[str, ...]
+    jobs: Jobs
+
+
+def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
+    """A source becomes its program, or a rejection."""
+    for item in items:
+        if not isinstance(item, SourceProgram):
+            yield item
+            continue
+        answer = build.jobs.submit(TRANSLATE, {"code": item.torch_code, "file": item.id}, near=item.id).result()
+        if isinstance(answer, Failure):
+            yield _rejected_source(item, "translate", answer.error or answer.kind, answer.cause)
+        elif answer["status"] != "verified":
+            yield _rejected_source(item, "translate", answer["status"], answer["message"])
+        else:
+            yield _program_row(item, answer)
+
+
+def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
+    """A program is compiled and run before anything is built on it; one that the checks have no power over is refused."""
+    for item in items:
+        if not isinstance(item, ProgramRow):
+            yield item
+            continue
+        answer = verify(build.jobs, build.config.verify, item, item.leir, None, False).result()
+        if isinstance(answer, Failure):
+            yield _rejected_program(item, answer.error or answer.kind, answer.cause)
+        elif not answer["ok"]:
+            yield _rejected_program(item, answer["cause"], answer["message"])
+        else:
+            yield item.model_copy(update={"verification": verdicts(answer)})
+
+
+def walk_from(build: Build, items: Iterable[Item]) -> Iterator[Item]:
+    """A program is followed by the steps, rejections and refusals of its walk."""
+    for item in items:
+        yield item
+        if isinstance(item, ProgramRow):
+            config = build.config
+            yield from walk(Walker(item, config.seed, config.walk, config.verify, build.strategies, build.jobs))
+
+
+def narrate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
+    """A verified step becomes a row, with its reasoning."""
+    waiting = [(item, _explain(build, item) if isinstance(item, VerifiedStep) else None) for item in items]
+    for item, explained in waiting:
+        if explained is None:
+            yield item
+            continue
+        assert isinstance(item, VerifiedStep)
+        answer = explained.result()
+        if isinstance(answer, Failure):
+            yield _unexplained(item, answer)
+        else:
+            yield _step_row(item, answer)
+
+
+Stage = Callable[[Build, Iterable[Item]], Iterator[Item]]
+STAGES: tuple[Stage, ...] = (translate, verify_programs, walk_from, narrate)
+
+
+def rows_of(build: Build, source: SourceProgram) -> list[Row]:
+    """All rows of one source, through all stages."""
+    items: Iterable[Item] = [source]
+    for stage in STAGES:
+        items = stage(build, items)
+    rows = list(items)
+    assert all(not isinstance(row, SourceProgram | VerifiedStep) for row in rows)
+    return rows  # pyright: ignore[reportReturnType]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a build did: raw shards made now, shards in all, and rows by config after the second pass."""
+
+    folder: Path
+    shards_made: int
+    shards: int
+    rows: dict[str, int]
+    rejected: dict[str, int]
+
+
+def build(
+    config: Config, folder: Path, workers: int | None = None, progress: Callable[[int, int], None] = lambda done, of: None
+) -> Report:
+    """Builds what is missing of a run. `progress` hears how many sources are done, of how many.
+
+    Raises ConfigError, RunError, and OSError where the disk does not take the files.
+    """
+    names = chosen_strategies(config)
+    plan = planned_shards(config)
+    with open_run(folder, identity(config)) as run:
+        run.plan(len(plan))
+        missing = {name: sources for name, sources in plan.items() if not run.has(name)}
+        if missing:
+            with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20) as pool:
+                _make_shards(run, Build(config, names, pool), missing, 2 * pool.workers + 1, progress)
+        made_from = run.raw_digest()
+        outputs = run.manifest.outputs
+        if not all(run.has(name) and outputs[name].made_from == made_from for name in OUTPUTS):
+            _second_pass(run, config, list(plan), made_from)
+        entries = run.manifest.outputs
+        return Report(
+            folder,
+            len(missing),
+            len(plan),
+            {name: sum(entries[f"{name}.jsonl"].counts.values()) for name in CONFIGS},
+            dict(entries["rejected.jsonl"].rejected),
+        )
+
+
+def planned_shards(config: Config) -> dict[str, list[SourceProgram]]:
+    """The raw shards of a build by name, each with its sources. Raises ConfigError."""
+    known = [family.name for family in families()]
+    wanted = known if config.sources.families == "all" else list(config.sources.families)
+    for family in wanted:
+        if family not in known:
+            raise ConfigError(f"sources.families: no family {family!r}{_nearest(family, known)}")
+    try:
+        sources = generate(wanted, config.seed, config.sources.per_family)
+    except FamilyTooSmall as error:
+        raise ConfigError(f"sources.per_family: {error}: ask for fewer") from None
+    size = config.sources_per_shard
+    return {
+        f"raw/{number:05}.jsonl": sources[start : start + size]
+        for number, start in enumerate(range(0, len(sources), size))
+    }
+
+
+def chosen_strategies(config: Config) -> tuple[str, ...]:
+    """The names of the strategies that a build uses, sorted. Raises ConfigError."""
+    known = catalog.names()
+    wanted = known if config.walk.strategies == "all" else config.walk.strategies
+    for key, names in (("walk.strategies", wanted), ("filter.caps", config.filter.caps)):
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"{key}: no strategy {name!r}{_nearest(name, known)}")
+    return tuple(sorted(set(wanted)))
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f": did you mean {near[0]!r}?" if near else f": there are {', '.join(known)}"
+
+
+def _make_shards(
+    run: Run,
+    build: Build,
+    missing: dict[str, list[SourceProgram]],
+    in_flight: int,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Builds and writes the shards, several sources at once. The first error ends it, with whole shards only."""
+    total, done = sum(len(sources) for sources in missing.values()), 0
+    with ThreadPoolExecutor(in_flight) as threads:
+        asked = {name: [threads.submit(rows_of, build, source) for source in sources] for name, sources in missing.items()}
+        try:
+            progress(0, total)
+            for name, futures in asked.items():
+                rows: list[Row] = []
+                for future in futures:
+                    rows += future.result()
+                    done += 1
+                    progress(done, total)
+                ids = tuple(source.id for source in missing[name])
+                run.write(name, map(to_line, rows), {"sources": ids, **_counts(rows)})
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _counts(rows: list[Row]) -> dict[str, Any]:
+    """Rows by config, and rejected rows by stage and cause."""
+    counts = {name: n for name in CONFIGS if (n := sum(1 for _ in of_shape(rows, name)))}
+    rejected = Counter(f"{row.stage}: {row.cause}" for row in rows if isinstance(row, RejectedRow))
+    return {"counts": counts, "rejected": dict(sorted(rejected.items()))}
+
+
+OUTPUTS = (*(f"{name}.jsonl" for name in CONFIGS), "balance.json", "schema.json")
+
+
+def _second_pass(run: Run, config: Config, shards: list[str], made_from: str) -> None:
+    """Reads every raw shard in order, selects, and writes one file a config."""
+    rows = [row for name in shards for row in read_rows(run.folder / name)]
+    steps = [row for row in rows if isinstance(row, StepRow)]
+    kept, dropped = select(steps, config.filter)
+    files: dict[str, list[Row]] = {name: list(of_shape(rows, name)) for name in CONFIGS}
+    files["steps"] = list(kept)
+    files["rejected"] += [_dropped_row(drop) for drop in dropped]
+    for name, chosen in files.items():
+        run.write(f"{name}.jsonl", map(to_line, chosen), {"made_from": made_from, **_counts(chosen)})
+    tables = {"balance.json": balance(steps, kept), "schema.json": json_schemas()}
+    for name, table in tables.items():
+        text = json.dumps(table, indent=1, sort_keys=True) + "\n"
+        run.write(name, [text], {"made_from": made_from, "counts": {}})
+
+
+def _source_record(source: SourceProgram) -> SourceRecord:
+    return SourceRecord(
+        id=source.id,
+        family=source.family,
+        torch_code=source.torch_code,
+        torch_sha=source.torch_sha,
+        license=LICENSE,
+    )
+
+
+def _program_row(source: SourceProgram, answer: dict[str, Any]) -> ProgramRow:
+    return ProgramRow(
+        id=source.id,
+        source=_source_record(source),
+        dtype=source.dtype,
+        knobs=dict(source.knobs),
+        names=answer["names"],
+        program_signature=answer["leir"].split("\n", 1)[0],
+        leir=answer["leir"],
+        state_id=answer["state_id"],
+        ops=tuple(answer["ops"]),
+        nests=answer["nests"],
+        iterations=answer["iterations"],
+        max_abs_error=answer["max_abs_error"],
+        verification=(),
+        tool_versions=tool_versions(),
+    )
+
+
+def _rejected_source(source: SourceProgram, stage: str, cause: str, message: str) -> RejectedRow:
+    return RejectedRow(
+        id=row_id(source.id, stage),
+        source_id=source.id,
+        family=source.family,
+        depth=0,
+        stage=stage,  # pyright: ignore[reportArgumentType] (pydantic checks it)
+        cause=cause,
+        message=message,
+    )
+
+
+def _rejected_program(program: ProgramRow, cause: str, message: str) -> RejectedRow:
+    return RejectedRow(
+        id=row_id(program.id, "verify"),
+        source_id=program.id,
+        family=program.source.family,
+        depth=0,
+        stage="verify",
+        cause=cause,
+        message=message,
+        leir_after=program.leir,
+    )
+
+
+def _unexplained(found: VerifiedStep, failure: Failure) -> RejectedRow:
+    return RejectedRow(
+        id=row_id(found.source.id, found.before.state_id, step_json(found.taken.step), "narrate"),
+        source_id=found.source.id,
+        family=found.source.source.family,
+        depth=len(found.before.path) + 1,
+        stage="narrate",
+        cause=failure.error or failure.kind,
+        message=failure.cause,
+        state_id_before=found.before.state_id,
+        leir_before=found.before.leir,
+        step=found.taken.step,
+        leir_after=found.taken.leir,
+        verification=found.verification,
+    )
+
+
+def _dropped_row(drop: Dropped) -> RejectedRow:
+    row = drop.row
+    return RejectedRow(
+        id=row_id(row.id, "filter"),
+        source_id=row.source.id,
+        family=row.source.family,
+        depth=row.depth,
+        stage="filter",
+        cause=drop.cause,
+        message=drop.message,
+        state_id_before=row.state_id_before,
+        leir_before=row.leir_before,
+        step=Step(strategy=row.strategy, args=row.args),
+        leir_after=row.leir_after,
+        verification=row.verification,
+    )
+
+
+def _explain(build: Build, found: VerifiedStep) -> "Future[Any]":
+    taken = found.taken
+    payload = {
+        "id": _id_of(found),
+        "before": found.before.leir,
+        "step": taken.step.model_dump(),
+        "bit_exact": taken.bit_exact,
+        "facts": [fact.model_dump() for fact in taken.facts],
+        "after": taken.leir,
+        "others": [p.step.model_dump() for p in found.around.proposals if p.step != taken.step],
+        "refused": [
+            {**refusal.step.model_dump(), "fact": refusal.facts[-1].model_dump()} for refusal in found.around.refusals
+        ],
+        "count_tokens": build.config.tokens,
+    }
+    return build.jobs.submit(EXPLAIN, payload, near=found.source.id)
+
+
+def _id_of(found: VerifiedStep) -> str:
+    return row_id(found.source.id, found.before.state_id, step_json(found.taken.step))
+
+
+def _step_row(found: VerifiedStep, answer: dict[str, Any]) -> StepRow:
+    source, taken = found.source, found.taken
+    return StepRow(
+        id=_id_of(found),
+        source=source.source,
+        names=source.names,
+        program_signature=source.program_signature,
+        depth=len(found.before.path) + 1,
+        path=found.before.path,
+        state_id_before=found.before.state_id,
+        leir_before=found.before.leir,
+        strategy=taken.step.strategy,
+        level=taken.level,
+        args=taken.step.args,
+        bit_exact=taken.bit_exact,
+        facts=taken.facts,
+        leir_after=taken.leir,
+        state_id_after=taken.state_id,
+        diff=answer["diff"],
+        reasoning=answer["reasoning"],
+        answer=step_answer(taken.step, taken.leir),
+        verification=found.verification,
+        tokens=Tokens(**answer["tokens"]),
+        tool_versions=source.tool_versions,
+    )
+
+
+def default_folder(config: Config) -> Path:
+    """Where a build goes unless it is told otherwise."""
+    return Path("runs") / config.name

@@ -1,0 +1,273 @@
+"""From one program to many verified steps: expansion, level by level, of the states that legal steps lead to.
+
+The policy, which has three parts:
+
+1. *At a state*, every strategy proposes up to `per_strategy` legal steps, drawn by hash among its candidates
+   (`stepTP.expand`). Frequent strategies are so cut to that number, and rare ones kept whole.
+2. *At a depth*, `breadth` of the new states are expanded further. They are chosen in a race: each state draws an
+   arrival time with rate 1/n, where n is how many steps of its strategy this walk has kept so far. All strategies
+   together get the same chance, however many steps they have, so states that a rare strategy made are followed more
+   often than their number says.
+3. *Across states*, none is verified or emitted twice: the first in walk order stands. A step that leads back, to the
+   parent or to any state seen, is not taken; what it leads to is known already.
+
+Every draw is keyed by (seed, source, state, strategy): a strategy that is added moves nothing but the places that its own
+steps win, and a source that is added moves nothing. All of a level is expanded and verified at once, and taken in order,
+so neither workers nor timing change the result.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from stepTP import config
+from stepTP.draw import arrival
+from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Step, Verdict, row_id, step_json
+from stepTP.verify.pool import Failure
+
+EXPAND = "stepTP.expand.expand"
+VERIFY = "stepTP.verify.task.verify"
+
+
+class Jobs(Protocol):
+    """What a walk needs of a pool."""
+
+    def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]": ...
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A verified program of the walk; `path` is the steps that lead to it."""
+
+    leir: str
+    state_id: str
+    path: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A legal step from a state."""
+
+    step: Step
+    level: str
+    bit_exact: bool
+    facts: tuple[FactRecord, ...]
+    leir: str
+    state_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An illegal step at a state; the last fact does not hold."""
+
+    step: Step
+    facts: tuple[FactRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """All that a state's strategies answered."""
+
+    candidates: dict[str, int]
+    proposals: tuple[Proposal, ...]
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedStep:
+    """A step that computes what the source computes, with what else was possible where it was taken."""
+
+    source: ProgramRow
+    before: State
+    taken: Proposal
+    around: Surroundings
+    verification: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """One walk: where from, how far, and who does the work. `names`: the strategies in use, sorted."""
+
+    source: ProgramRow
+    seed: int
+    limits: config.Walk
+    verify: config.Verify
+    names: tuple[str, ...]
+    jobs: Jobs
+
+
+def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
+    """Every verified step, every rejected step and every refusal of a walk, in walk order."""
+    frontier = [State(walker.source.leir, walker.source.state_id)]
+    seen = {walker.source.state_id}
+    kept: Counter[str] = Counter()
+    for _ in range(walker.limits.depth):
+        fresh: list[tuple[State, Proposal, Surroundings]] = []
+        for state, around, failed in _expand_all(walker, frontier):
+            yield from failed
+            for refusal in around.refusals:
+                yield _refusal_row(walker, state, refusal)
+            for proposal in around.proposals:
+                if proposal.state_id in seen:
+                    yield _rejected(walker, state, proposal, "walk", "state-seen", "the walk has this state already")
+                    continue
+                seen.add(proposal.state_id)
+                fresh.append((state, proposal, around))
+        arrived: list[tuple[str, State]] = []
+        for (state, proposal, around), outcome in _verify_all(walker, fresh):
+            if isinstance(outcome, RejectedRow):
+                yield outcome
+                continue
+            kept[proposal.step.strategy] += 1
+            path = (*state.path, proposal.step)
+            arrived.append((proposal.step.strategy, State(proposal.leir, proposal.state_id, path)))
+            yield VerifiedStep(walker.source, state, proposal, around, outcome)
+        frontier = _first_in_race(walker, arrived, kept)
+        if not frontier:
+            return
+
+
+def _first_in_race(walker: Walker, arrived: list[tuple[str, State]], kept: Counter[str]) -> list[State]:
+    """The states to expand, in the order of their arrival."""
+    race = sorted(
+        (arrival(1 / kept[strategy], walker.seed, walker.source.id, state.state_id, strategy), state.state_id, state)
+        for strategy, state in arrived
+    )
+    return [state for _, _, state in race[: walker.limits.breadth]]
+
+
+def _expand_all(
+    walker: Walker, states: list[State]
+) -> Iterator[tuple[State, Surroundings, tuple[RejectedRow, ...]]]:
+    """What can be done at each state. Where a job fails, each strategy is asked alone, so that one costs itself only."""
+    together = [_expand(walker, state, walker.names) for state in states]
+    for state, future in zip(states, together, strict=True):
+        answer = future.result()
+        if not isinstance(answer, Failure):
+            yield state, _surroundings([answer]), ()
+            continue
+        alone = [(name, _expand(walker, state, (name,))) for name in walker.names]
+        answers = [(name, asked.result()) for name, asked in alone]
+        failed = tuple(
+            _rejected(walker, state, Step(strategy=name, args={}), "expand", failure.kind, _message(failure))
+            for name, failure in answers
+            if isinstance(failure, Failure)
+        )
+        yield state, _surroundings([a for _, a in answers if not isinstance(a, Failure)]), failed
+
+
+def _expand(walker: Walker, state: State, names: tuple[str, ...]) -> "Future[Any]":
+    payload = {
+        "leir": state.leir,
+        "seed": walker.seed,
+        "source": walker.source.id,
+        "strategies": list(names),
+        "per_strategy": walker.limits.per_strategy,
+        "attempts": walker.limits.attempts,
+    }
+    return walker.jobs.submit(EXPAND, payload, near=walker.source.id)
+
+
+def _surroundings(answers: list[dict[str, Any]]) -> Surroundings:
+    """The answers of a state's strategies as one."""
+
+    def step(data: dict[str, Any]) -> Step:
+        return Step(strategy=data["strategy"], args=data["args"])
+
+    def facts(data: dict[str, Any]) -> tuple[FactRecord, ...]:
+        return tuple(FactRecord(**fact) for fact in data["facts"])
+
+    return Surroundings(
+        candidates={name: count for answer in answers for name, count in answer["candidates"].items()},
+        proposals=tuple(
+            Proposal(step(s), s["level"], s["bit_exact"], facts(s), s["leir"], s["state_id"])
+            for answer in answers
+            for s in answer["steps"]
+        ),
+        refusals=tuple(Refusal(step(r), facts(r)) for answer in answers for r in answer["refusals"]),
+    )
+
+
+def _verify_all(
+    walker: Walker, fresh: list[tuple[State, Proposal, Surroundings]]
+) -> Iterator[tuple[tuple[State, Proposal, Surroundings], tuple[Verdict, ...] | RejectedRow]]:
+    """Each new state with its verdicts, or with why it is rejected."""
+    asked = [verify(walker.jobs, walker.verify, walker.source, p.leir, s.leir, p.bit_exact) for s, p, _ in fresh]
+    for (state, proposal, around), future in zip(fresh, asked, strict=True):
+        answer = future.result()
+        if isinstance(answer, Failure):
+            outcome = _rejected(walker, state, proposal, "verify", answer.error or answer.kind, _message(answer))
+        elif not answer["ok"]:
+            outcome = _rejected(
+                walker, state, proposal, "verify", answer["cause"], answer["message"], verdicts(answer)
+            )
+        else:
+            outcome = verdicts(answer)
+        yield (state, proposal, around), outcome
+
+
+def verify(
+    jobs: Jobs, settings: config.Verify, source: ProgramRow, leir: str, parent: str | None, bit_exact: bool
+) -> "Future[Any]":
+    """Asks whether a program computes what its source computes, and its parent's bits where that is claimed."""
+    payload = {
+        "source": source.source.model_dump(),
+        "leir_source": source.leir,
+        "leir": leir,
+        "parent": parent,
+        "bit_exact": bit_exact,
+        "targets": list(settings.targets),
+        "draws": settings.draws,
+    }
+    return jobs.submit(VERIFY, payload, near=source.id)
+
+
+def verdicts(answer: dict[str, Any]) -> tuple[Verdict, ...]:
+    """The verdict entries of an answer, as records."""
+    return tuple(Verdict(**entry) for entry in answer["verdicts"])
+
+
+def _message(failure: Failure) -> str:
+    return f"{failure.error}: {failure.cause}" if failure.error else failure.cause
+
+
+def _rejected(
+    walker: Walker,
+    before: State,
+    what: Proposal | Step,
+    stage: str,
+    cause: str,
+    message: str,
+    verification: tuple[Verdict, ...] = (),
+) -> RejectedRow:
+    step, after = (what.step, what.leir) if isinstance(what, Proposal) else (what, None)
+    return RejectedRow(
+        id=row_id(walker.source.id, before.state_id, step_json(step), stage),
+        source_id=walker.source.id,
+        family=walker.source.source.family,
+        depth=len(before.path) + 1,
+        stage=stage,  # pyright: ignore[reportArgumentType] (pydantic checks it)
+        cause=cause,
+        message=message,
+        state_id_before=before.state_id,
+        leir_before=before.leir,
+        step=step,
+        leir_after=after,
+        verification=verification,
+    )
+
+
+def _refusal_row(walker: Walker, state: State, refusal: Refusal) -> RefusalRow:
+    return RefusalRow(
+        id=row_id(walker.source.id, state.state_id, step_json(refusal.step)),
+        source_id=walker.source.id,
+        family=walker.source.source.family,
+        depth=len(state.path) + 1,
+        state_id=state.state_id,
+        leir=state.leir,
+        strategy=refusal.step.strategy,
+        args=refusal.step.args,
+        facts=refusal.facts,
+    )
