@@ -15,7 +15,7 @@ from leir.printer import to_text
 from leir.syntax import Program
 from stepTP.draw import digest
 from strategies.base import Fact, Refused, Strategy
-from strategies.catalog import strategies
+from strategies.catalog import strategy
 
 
 def expand(payload: dict[str, Any]) -> dict[str, Any]:
@@ -28,9 +28,8 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
     program = parse(payload["leir"])
     here = state_id(program)
     result: dict[str, Any] = {"candidates": {}, "steps": [], "refusals": []}
-    known = {kind.name: kind for kind in strategies()}
     for name in payload["strategies"]:
-        ordered = _in_drawn_order(known[name], program, payload["seed"], payload["source"], here)
+        ordered = _in_drawn_order(strategy(name), program, payload["seed"], payload["source"], here)
         result["candidates"][name] = len(ordered)
         wanted = payload["per_strategy"]
         for step in ordered[: payload["attempts"]]:
@@ -58,7 +57,7 @@ def _tried(step: Strategy, program: Program) -> dict[str, Any]:
     try:
         applied = step.apply(program)
     except Refused as refused:
-        return {**shown, "facts": list(_facts(refused.facts))}
+        return {**shown, "facts": list(_facts((*refused.held, refused.fact)))}
     return {
         **shown,
         "level": step.level,

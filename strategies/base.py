@@ -50,11 +50,12 @@ class Applied:
 
 
 class Refused(Exception):
-    """A step is illegal: `fact` is the first one that does not hold, `step` says which step."""
+    """A step is illegal: `fact` is the first one that does not hold, `held` are those before it, `step` says which step."""
 
-    def __init__(self, step: "Strategy", fact: Fact) -> None:
+    def __init__(self, step: "Strategy", fact: Fact, held: tuple[Fact, ...] = ()) -> None:
         self.step = step
         self.fact = fact
+        self.held = held
         super().__init__(f"{step.name} is refused, {fact.name} does not hold: {fact.evidence}")
 
 
@@ -103,12 +104,12 @@ class Strategy(BaseModel):
         facts: list[Fact] = []
         for fact in self.facts(program):
             if not fact.holds:
-                raise Refused(self, fact)
+                raise Refused(self, fact, tuple(facts))
             facts.append(fact)
         after = self.rewrite(program)
         for fact in _facts_of_any_step(program, after):
             if not fact.holds:
-                raise Refused(self, fact)
+                raise Refused(self, fact, tuple(facts))
             facts.append(fact)
         return Applied(after, tuple(facts), self.is_bit_exact(program))
 
