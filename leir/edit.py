@@ -118,6 +118,20 @@ def walk(node: Program | Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
         yield from walk(statement, (*path, number))
 
 
+def walk_enclosed(
+    node: Program | Stmt, path: Path = (), around: tuple[Loop | Guard, ...] = ()
+) -> Iterator[tuple[Path, Stmt, tuple[Loop | Guard, ...]]]:
+    """Every statement below `node` with its path and the loops and guards around it, outside first.
+
+    `path` and `around` are those of what stands below `node`; the node itself is not part of `around`.
+    """
+    for number, statement in enumerate(body_of(node)):
+        here = (*path, number)
+        yield here, statement, around
+        if isinstance(statement, Loop | Guard):
+            yield from walk_enclosed(statement, here, (*around, statement))
+
+
 def enclosing(program: Program, path: Path) -> tuple[tuple[Path, Loop | Guard], ...]:
     """The loops and guards around the statement at `path`, from the outside in, with their paths."""
     result: list[tuple[Path, Loop | Guard]] = []

@@ -7,8 +7,11 @@ statements that these leave standing.
 
 from typing import TYPE_CHECKING
 
+from leir.check.allocation import check_allocation
 from leir.check.codes import CODES
 from leir.check.diagnostic import Diagnostic, IllFormed, Limits, Located
+from leir.check.kernels import check_kernels
+from leir.check.names import check_names, check_ranks, check_tree
 from leir.check.types import check_types
 from leir.syntax import Program
 
@@ -22,8 +25,13 @@ __all__ = [
 
 def check(program: Program, limits: Limits = Limits()) -> tuple[Diagnostic, ...]:  # noqa: B008 (frozen)
     """Every diagnostic of a program, in the order of the text; empty for a well-formed one."""
-    del limits
-    found = [*check_types(program)]
+    found = [*check_tree(program)]
+    if not found:
+        found += check_names(program)
+        found += check_ranks(program)
+        found += check_types(program)
+        found += check_allocation(program)
+        found += check_kernels(program, limits)
     return tuple(sorted(dict.fromkeys(found), key=lambda d: (d.place.path, d.place.within or ())))
 
 

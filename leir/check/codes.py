@@ -32,7 +32,7 @@ CODES: dict[str, str] = {
     "shared-outside-block": "an s tensor is allocated outside the block loops of a kernel",
     "shared-in-thread-loop": "an s tensor is allocated inside a thread loop",
     "local-outside-kernel": "an l tensor is allocated at top level or around a kernel",
-    "local-not-per-thread": "an access to an l tensor of a block does not start with the thread variables, in one order",
+    "local-not-per-thread": "an l tensor of a block is accessed without the thread variables, in one order, in front",
     # kernels
     "block-in-thread-loop": "a block loop stands inside a thread loop",
     "axis-bound-twice": "a GPU axis is bound twice on one path",

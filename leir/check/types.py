@@ -6,12 +6,12 @@ from leir.analysis.types import type_problems
 from leir.check.diagnostic import Diagnostic
 from leir.edit import storage, walk
 from leir.printer import expression_text
-from leir.syntax import Equation, Place, Program, reads
+from leir.syntax import DType, Equation, Place, Program, reads
 
 
 def check_types(program: Program) -> Iterator[Diagnostic]:
     """Everything about types that holds statement by statement."""
-    dtypes = {tensor: dtype for tensor, (dtype, _) in storage(program).items()}
+    dtypes: dict[str, DType] = {tensor: dtype for tensor, (dtype, _) in storage(program).items()}
     for path, statement in walk(program):
         for problem in type_problems(statement, dtypes):
             yield Diagnostic(problem.code, problem.message, Place(path, problem.within))

@@ -1,0 +1,200 @@
+"""Names, ranks and sizes: what every other rule builds on."""
+
+import re
+from collections.abc import Iterator
+from math import prod
+from typing import assert_never
+
+from leir.check.diagnostic import Diagnostic
+from leir.edit import expressions, walk, walk_enclosed, walk_expression
+from leir.syntax import (
+    AXES,
+    DEPTH_LIMIT,
+    DTYPES,
+    FUNCTIONS,
+    KINDS,
+    RESERVED_WORDS,
+    SCOPES,
+    Access,
+    Alloc,
+    Call,
+    Cast,
+    Equation,
+    Expr,
+    Guard,
+    Loop,
+    Place,
+    Program,
+    Stmt,
+    Variable,
+    equation,
+)
+
+ELEMENT_LIMIT = 2**31
+_TENSOR = re.compile(r"(?![LPVUB]\Z)[A-Z][A-Za-z0-9]*\Z")
+_VARIABLE = re.compile(r"[a-z][a-z0-9]*\Z")
+_AXIS_VARIABLE = re.compile(r"[bt][xyz][a-z0-9]*\Z")
+
+
+def is_variable_name(name: str) -> bool:
+    """Whether a loop variable may have this name."""
+    return bool(_VARIABLE.match(name)) and name not in RESERVED_WORDS
+
+
+def is_tensor_name(name: str) -> bool:
+    """Whether a tensor may have this name."""
+    return bool(_TENSOR.match(name))
+
+
+def check_tree(program: Program) -> Iterator[Diagnostic]:
+    """What no text can write; on such a tree no other check makes sense. A parsed program has none."""
+
+    def wrong(message: str, place: Place) -> Diagnostic:
+        return Diagnostic("no-such-text", message, place)
+
+    for role, declarations in (("in", program.inputs), ("out", program.outputs)):
+        if not declarations:
+            yield wrong(f"the signature has nothing after {role}", Place())
+        for declaration in declarations:
+            place = Place(declaration=declaration.tensor)
+            if declaration.dtype not in DTYPES or any(size < 1 for size in declaration.shape):
+                yield wrong(f"{declaration.tensor} has dtype {declaration.dtype} and shape {declaration.shape}", place)
+    if not program.body:
+        yield wrong("the program has no statement", Place())
+    for path, statement in walk(program):
+        for message in _wrong_statement(statement, len(path)):
+            yield wrong(message, Place(path))
+        for number, expression in enumerate(expressions(statement)):
+            for within, part in walk_expression(expression, (number,)):
+                for message in _wrong_expression(part, len(within)):
+                    yield wrong(message, Place(path, within))
+
+
+def _wrong_statement(statement: Stmt, depth: int) -> Iterator[str]:
+    if depth > DEPTH_LIMIT:
+        yield f"statements nest deeper than {DEPTH_LIMIT}"
+    match statement:
+        case Loop(kind, variable, extent, first, body):
+            if extent < 1 or first < 0 or kind not in KINDS or not body:
+                yield f"loop {variable}: kind {kind}, extent {extent}, first {first}, {len(body)} statements"
+        case Guard(body=body):
+            if not body:
+                yield "a guard has no statement below it"
+        case Alloc(tensor, dtype, scope, shape):
+            if dtype not in DTYPES or scope not in SCOPES or any(size < 1 for size in shape):
+                yield f"{tensor} is allocated with dtype {dtype}, scope {scope} and shape {shape}"
+        case Equation(target, op, value):
+            if equation(target, op, value).op != op:
+                yield f"T=T+e is written {equation(target, op, value).op} in the tree: build it with equation()"
+        case _:
+            assert_never(statement)
+
+
+def _wrong_expression(expression: Expr, depth: int) -> Iterator[str]:
+    if depth > DEPTH_LIMIT:
+        yield f"the expression nests deeper than {DEPTH_LIMIT}"
+    match expression:
+        case Call(function, arguments):
+            if function not in FUNCTIONS or len(arguments) != (2 if function in ("max", "min") else 1):
+                yield f"{function} with {len(arguments)} arguments"
+        case Cast(dtype):
+            if dtype not in DTYPES:
+                yield f"cast to {dtype}"
+        case _:
+            pass
+
+
+def check_names(program: Program) -> Iterator[Diagnostic]:
+    """Tensors and variables: declared or bound once, used where they are known, with names of the language."""
+    signature: set[str] = set()
+    for declaration in (*program.inputs, *program.outputs):
+        place = Place(declaration=declaration.tensor)
+        if not is_tensor_name(declaration.tensor):
+            yield Diagnostic("reserved-name", f"{declaration.tensor} is no name for a tensor", place)
+        if declaration.tensor in signature:
+            yield Diagnostic("duplicate-name", f"the signature declares {declaration.tensor} twice", place)
+        signature.add(declaration.tensor)
+    statements = [statement for _, statement in walk(program)]
+    inputs = {declaration.tensor for declaration in program.inputs}
+    known = signature | {s.tensor for s in statements if isinstance(s, Alloc)}
+    known |= {s.target.tensor for s in statements if isinstance(s, Equation)}
+    somewhere = {s.variable for s in statements if isinstance(s, Loop)}
+    for path, statement, around in walk_enclosed(program):
+        bound = {node.variable for node in around if isinstance(node, Loop)}
+        match statement:
+            case Loop():
+                yield from _check_binder(statement, bound, Place(path))
+            case Alloc(tensor):
+                if tensor in signature:
+                    yield Diagnostic("duplicate-name", f"{tensor} is declared by the signature already", Place(path))
+                if not is_tensor_name(tensor):
+                    yield Diagnostic("reserved-name", f"{tensor} is no name for a tensor", Place(path))
+            case Equation(target):
+                if target.tensor in inputs:
+                    message = f"{target.tensor} is an input and is never written"
+                    yield Diagnostic("input-written", message, Place(path, (0,)))
+            case Guard():
+                pass
+            case _:
+                assert_never(statement)
+        for number, expression in enumerate(expressions(statement)):
+            for within, part in walk_expression(expression, (number,)):
+                yield from _check_use(part, known, bound, somewhere, Place(path, within))
+
+
+def _check_binder(loop: Loop, bound: set[str], place: Place) -> Iterator[Diagnostic]:
+    name = loop.variable
+    if not is_variable_name(name):
+        yield Diagnostic("reserved-name", f"{name} is no name for a loop variable", place)
+    if name in bound:
+        yield Diagnostic("shadowed-variable", f"a loop around this one binds {name} already", place)
+    if loop.kind == "B" and not _AXIS_VARIABLE.match(name):
+        axes = ", ".join(AXES)
+        yield Diagnostic("axis-prefix-missing", f"the variable {name} of a B loop starts with one of {axes}", place)
+    if loop.first + loop.extent - 1 >= 2**63:
+        message = f"{name} runs to {loop.first + loop.extent - 1}, past i64"
+        yield Diagnostic("loop-too-long", message, place)
+
+
+def _check_use(part: Expr, known: set[str], bound: set[str], somewhere: set[str], place: Place) -> Iterator[Diagnostic]:
+    match part:
+        case Variable(name):
+            if name not in bound and name in somewhere:
+                yield Diagnostic("variable-out-of-loop", f"{name} is used outside the loop that binds it", place)
+            elif name not in bound:
+                yield Diagnostic("unknown-variable", f"no loop binds {name}", place)
+        case Access(tensor):
+            if not is_tensor_name(tensor):
+                yield Diagnostic("reserved-name", f"{tensor} is no name for a tensor", place)
+            elif tensor not in known:
+                message = f"{tensor} is no input, and nothing writes it"
+                yield Diagnostic("unknown-tensor", message, place)
+        case _:
+            pass
+
+
+def check_ranks(program: Program) -> Iterator[Diagnostic]:
+    """One rank a tensor, and fewer than 2^31 elements where a declaration gives the size."""
+    ranks: dict[str, tuple[int, str]] = {}
+    for declaration in (*program.inputs, *program.outputs):
+        ranks.setdefault(declaration.tensor, (len(declaration.shape), "in the signature"))
+        yield from check_size(declaration.tensor, declaration.shape, Place(declaration=declaration.tensor))
+    for path, statement in walk(program):
+        if isinstance(statement, Alloc):
+            ranks.setdefault(statement.tensor, (len(statement.shape), "in its allocation"))
+            yield from check_size(statement.tensor, statement.shape, Place(path))
+    for path, statement in walk(program):
+        for number, expression in enumerate(expressions(statement)):
+            for within, part in walk_expression(expression, (number,)):
+                if isinstance(part, Access):
+                    rank, where = ranks.setdefault(part.tensor, (len(part.indices), "where it appears first"))
+                    if len(part.indices) != rank:
+                        message = f"{part.tensor} has {len(part.indices)} subscripts here and {rank} {where}"
+                        yield Diagnostic("rank-mismatch", message, Place(path, within))
+
+
+def check_size(tensor: str, shape: tuple[int, ...], place: Place) -> Iterator[Diagnostic]:
+    """Whether a tensor of this shape is too large for the language."""
+    if prod(shape) >= ELEMENT_LIMIT:
+        sizes = " x ".join(str(size) for size in shape)
+        yield Diagnostic("tensor-too-large", f"{tensor} has {sizes} = {prod(shape)} elements, 2^31 or more", place)
