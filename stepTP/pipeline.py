@@ -130,11 +130,12 @@ def rows_of(build: Build, source: SourceProgram) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build did: raw shards made now, shards in all, and rows by config after the second pass."""
+    """What a build did: raw shards made now, of how many, whether the second pass ran, and the rows by config."""
 
     folder: Path
     shards_made: int
     shards: int
+    second_pass: bool
     rows: dict[str, int]
     rejected: dict[str, int]
 
@@ -156,13 +157,15 @@ def build(
                 _make_shards(run, Build(config, names, pool), missing, 2 * pool.workers + 1, progress)
         made_from = run.raw_digest()
         outputs = run.manifest.outputs
-        if not all(run.has(name) and outputs[name].made_from == made_from for name in OUTPUTS):
+        stale = not all(run.has(name) and outputs[name].made_from == made_from for name in OUTPUTS)
+        if stale:
             _second_pass(run, config, list(plan), made_from)
         entries = run.manifest.outputs
         return Report(
             folder,
             len(missing),
             len(plan),
+            stale,
             {name: sum(entries[f"{name}.jsonl"].counts.values()) for name in CONFIGS},
             dict(entries["rejected.jsonl"].rejected),
         )

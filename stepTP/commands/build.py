@@ -1,0 +1,84 @@
+"""Commands on a build: make or continue one, and see how far it is."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stepTP.commands.show import Json, print_json, print_table
+
+
+def build(
+    config: Annotated[Path, typer.Argument(help="A YAML file, like configs/quickstart.yaml.")],
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/<name of the configuration> by default.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
+    json: Json = False,
+) -> None:
+    """Build a dataset. The same command continues one that was stopped, and does nothing to one that is done."""
+    from tqdm import tqdm
+
+    from stepTP.config import load_config
+    from stepTP.pipeline import build as build_run
+    from stepTP.pipeline import default_folder
+
+    settings = load_config(config)
+    if settings.tokens:
+        from stepTP.tokens import vocabulary
+
+        vocabulary()
+    folder = out or default_folder(settings)
+    bar: Any = tqdm(unit="source", desc=settings.name, disable=None)  # None: no bar where nobody looks
+
+    def progress(done: int, of: int) -> None:
+        bar.total = of
+        bar.update(done - bar.n)
+
+    with bar:
+        report = build_run(settings, folder, workers, progress)
+    if json:
+        counts = {"shards_made": report.shards_made, "shards": report.shards, "second_pass": report.second_pass}
+        print_json({"run": str(folder), **counts, "rows": report.rows, "rejected": report.rejected})
+        return
+    if report.shards_made:
+        print(f"{folder}: made {report.shards_made} of {report.shards} shards")
+    elif report.second_pass:
+        print(f"{folder}: all {report.shards} shards were there; made the files from them again")
+    else:
+        print(f"{folder}: nothing to do: all {report.shards} shards and the files made from them are whole")
+    print_table(("rows", "count"), list(report.rows.items()))
+
+
+def status(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    json: Json = False,
+) -> None:
+    """Say how far a run is and whether its files are whole. Exit code 0 when it is done, else 1."""
+    from stepTP.manifest import intact, load_manifest
+
+    manifest = load_manifest(run)
+    whole = [name for name, entry in manifest.shards.items() if intact(run / name, entry)]
+    damaged = [
+        name
+        for name, entry in (*manifest.shards.items(), *manifest.outputs.items())
+        if not intact(run / name, entry)
+    ]
+    rows = {name: sum(e.counts.values()) for name, e in manifest.outputs.items() if name.endswith(".jsonl")}
+    done = manifest.planned == len(whole) and bool(manifest.outputs) and not damaged
+    state = {
+        "run": str(run),
+        "done": done,
+        "shards": len(whole),
+        "planned": manifest.planned,
+        "missing_or_damaged": damaged,
+        "rows": rows,
+        "identity": manifest.identity.model_dump(mode="json"),
+    }
+    if json:
+        print_json(state)
+    else:
+        print(f"{run}: {'done' if done else 'not done: run the same build again'}, {len(whole)} of {manifest.planned} shards")
+        for name in damaged:
+            print(f"{run / name}: missing or damaged: run the same build again")
+        print_table(("file", "rows"), list(rows.items()))
+    if not done:
+        raise typer.Exit(1)

@@ -1,0 +1,188 @@
+"""Commands on one LEIR program: check, run, lower."""
+
+import io
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stepTP.commands.show import InputError, Json, name_of, print_json, print_table, read_text
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from leir.syntax import Program
+
+Arrays = "dict[str, np.ndarray[Any, Any]]"
+
+
+class Engine(StrEnum):
+    interpreter = "interpreter"
+    llvm = "llvm"
+    cuda = "cuda"
+
+
+class Target(StrEnum):
+    llvm = "llvm"
+    cuda = "cuda"
+
+
+def check(
+    files: Annotated[list[str], typer.Argument(help="LEIR programs; - reads standard input.", metavar="FILE...")],
+    json: Json = False,
+) -> None:
+    """Report everything that is wrong with programs. Exit code 0 when all are clean, else 1."""
+    reports = [_check_one(file) for file in files]
+    if json:
+        print_json(reports)
+    else:
+        for report in reports:
+            for d in report["diagnostics"]:
+                print(f"{report['file']}:{d['line']}:{d['column']}: {d['code']}: {d['message']}")
+        wrong = sum(not report["ok"] for report in reports)
+        print(f"{len(reports) - wrong} clean, {wrong} not")
+    if not all(report["ok"] for report in reports):
+        raise typer.Exit(1)
+
+
+def _check_one(file: str) -> dict[str, Any]:
+    from leir.check import check_source
+    from leir.parser import ParseError, parse_source
+
+    name = name_of(file)
+    try:
+        source = parse_source(read_text(file), name)
+    except ParseError as error:
+        found = [{"code": "parse-error", "message": error.reason, "line": error.line, "column": error.column}]
+    else:
+        found = [
+            {"code": at.diagnostic.code, "message": at.diagnostic.message, "line": at.line, "column": at.column}
+            for at in check_source(source)
+        ]
+    return {"file": name, "ok": not found, "diagnostics": found}
+
+
+def well_formed(file: str) -> "Program":
+    """The program in a file. Raises ParseError, or InputError with the first of its diagnostics."""
+    from leir.check import check_source
+    from leir.parser import parse_source
+
+    source = parse_source(read_text(file), name_of(file))
+    found = check_source(source)
+    if found:
+        first, more = found[0], len(found) - 1
+        also = f" (and {more} more: steptp check {file})" if more else ""
+        message = f"{first.diagnostic.code}: {first.diagnostic.message}"
+        raise InputError(f"{name_of(file)}:{first.line}:{first.column}: {message}{also}")
+    return source.program
+
+
+def run(
+    file: Annotated[str, typer.Argument(help="A LEIR program; - reads standard input.")],
+    engine: Annotated[Engine, typer.Option(help="What executes it.")] = Engine.interpreter,
+    inputs: Annotated[Path | None, typer.Option(help="An .npz of input arrays, named as in the signature.")] = None,
+    seed: Annotated[int, typer.Option(help="Draws the inputs where no --inputs are given.", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="Where to write the outputs as .npz.")] = None,
+    json: Json = False,
+) -> None:
+    """Execute one program."""
+    program = well_formed(file)
+    arrays = _read_inputs(program, inputs) if inputs else _drawn_inputs(program, seed)
+    start = time.perf_counter()
+    outputs = _execute(program, arrays, engine)
+    took = round((time.perf_counter() - start) * 1000, 3)
+    if out:
+        _write_arrays(out, outputs)
+    if json:
+        shown = {name: {"shape": list(a.shape), "dtype": str(a.dtype)} for name, a in outputs.items()}
+        print_json({"file": name_of(file), "engine": engine.value, "outputs": shown, "ms": took})
+        return
+    rows = [(name, str(a.dtype), str(list(a.shape)), *_range(a)) for name, a in outputs.items()]
+    print_table(("output", "dtype", "shape", "smallest", "largest"), rows)
+
+
+def _range(array: "np.ndarray[Any, Any]") -> tuple[str, str]:
+    return f"{array.min():.6g}", f"{array.max():.6g}"
+
+
+def _execute(program: "Program", arrays: Arrays, engine: Engine) -> Arrays:
+    if engine is Engine.interpreter:
+        from leir.interp import interpret
+
+        return interpret(program, arrays)
+    from leir.lowering import execute
+
+    if engine is Engine.cuda:
+        import tvm
+
+        if not tvm.cuda(0).exist:
+            raise InputError("--engine cuda: no CUDA device here: use --engine llvm")
+    return execute(program, arrays, engine.value)
+
+
+def _drawn_inputs(program: "Program", seed: int) -> Arrays:
+    from stepTP.verify.inputs import draw_inputs
+
+    return draw_inputs(program, ("run", seed), "normal")
+
+
+def _read_inputs(program: "Program", file: Path) -> Arrays:
+    """The arrays of an .npz, one for each input, of its shape and dtype. Raises InputError."""
+    import zipfile
+
+    import numpy as np
+
+    from leir.interp import array_dtype
+
+    try:
+        with np.load(file, allow_pickle=False) as content:
+            found = {name: content[name] for name in content.files}
+    except FileNotFoundError:
+        raise InputError(f"{file}: no such file: give an .npz, or --seed N to draw inputs") from None
+    except (ValueError, OSError, zipfile.BadZipFile, AttributeError):
+        raise InputError(f"{file}: not an .npz of plain arrays: write it with numpy.savez") from None
+    wanted = {d.tensor: d for d in program.inputs}
+    for name in found:
+        if name not in wanted:
+            raise InputError(f"{file}: {name}: no such input: the program reads {', '.join(wanted)}")
+    for name, declaration in wanted.items():
+        if name not in found:
+            raise InputError(f"{file}: {name}: the array is missing: the program reads {', '.join(wanted)}")
+        array, dtype = found[name], array_dtype(declaration.dtype)
+        if array.shape != declaration.shape or array.dtype != dtype:
+            asked = f"{dtype} {list(declaration.shape)}"
+            raise InputError(f"{file}: {name}: found {array.dtype} {list(array.shape)}, the program takes {asked}")
+    return found
+
+
+def _write_arrays(file: Path, arrays: Arrays) -> None:
+    import numpy as np
+
+    from stepTP.manifest import write_whole
+
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    write_whole(file, content.getvalue())
+
+
+def lower(
+    file: Annotated[str, typer.Argument(help="A LEIR program; - reads standard input.")],
+    target: Annotated[Target, typer.Option(help="llvm prints TIR, cuda prints CUDA source.")] = Target.llvm,
+    json: Json = False,
+) -> None:
+    """Print what a program becomes on a target; needs no GPU."""
+    program = well_formed(file)
+    if target is Target.cuda:
+        from leir.lowering import cuda_source
+
+        text = cuda_source(program)
+    else:
+        from leir.lowering import tir_text
+
+        text = tir_text(program)
+    if json:
+        print_json({"file": name_of(file), "target": target.value, "text": text})
+    else:
+        print(text, end="" if text.endswith("\n") else "\n")

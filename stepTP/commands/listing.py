@@ -1,0 +1,77 @@
+"""Commands on what there is to choose from: strategies and source families."""
+
+from typing import Annotated
+
+import typer
+
+from stepTP.commands.show import InputError, Json, print_json, print_table
+
+strategies = typer.Typer(no_args_is_help=True, help="The catalog of strategies.", rich_markup_mode=None)
+sources = typer.Typer(no_args_is_help=True, help="The families of source programs.", rich_markup_mode=None)
+
+
+@strategies.command("list")
+def list_strategies(json: Json = False) -> None:
+    """Every strategy with its level, whether it keeps every bit, and what it does."""
+    from strategies import catalog
+
+    found = [
+        {"name": kind.name, "level": kind.level, "bit_exact": kind.bit_exact, "summary": kind.summary()}
+        for kind in catalog.strategies()
+    ]
+    if json:
+        print_json(found)
+    else:
+        print_table(("name", "level", "bit-exact", "summary"), [list(entry.values()) for entry in found])
+
+
+@strategies.command("show")
+def show_strategy(name: Annotated[str, typer.Argument(help="The strategy's name.")], json: Json = False) -> None:
+    """One strategy's page: the rewrite, when it is legal, when it pays, and its arguments."""
+    from strategies import catalog
+
+    kind = catalog.strategy(name)
+    page = kind.page().strip()
+    schema = kind.model_json_schema().get("properties", {})
+    if json:
+        shown = {"name": kind.name, "level": kind.level, "bit_exact": kind.bit_exact, "summary": kind.summary()}
+        print_json({**shown, "page": page, "args": schema})
+        return
+    print(f"{kind.name} ({kind.level} level, bit-exact: {kind.bit_exact})\n\n{page}\n\nArguments: {', '.join(schema)}")
+
+
+@sources.command("list")
+def list_sources(json: Json = False) -> None:
+    """Every family of source programs."""
+    from stepTP.sources import families
+
+    found = [{"name": family.name, "summary": family.summary} for family in families()]
+    if json:
+        print_json(found)
+    else:
+        print_table(("name", "summary"), [list(entry.values()) for entry in found])
+
+
+@sources.command("show")
+def show_source(
+    family: Annotated[str, typer.Argument(help="The family's name.")],
+    seed: Annotated[int, typer.Option(help="Draws its programs.", min=0)] = 0,
+    count: Annotated[int, typer.Option(help="How many programs.", min=1)] = 1,
+    json: Json = False,
+) -> None:
+    """Programs of one family, as PyTorch text."""
+    from stepTP.sources import FamilyTooSmall, families, generate
+
+    known = [each.name for each in families()]
+    if family not in known:
+        raise InputError(f"no family {family!r}: choose one of {', '.join(known)}")
+    try:
+        programs = generate([family], seed, count)
+    except FamilyTooSmall as error:
+        raise InputError(f"--count: {error}") from None
+    if json:
+        print_json([program.model_dump() for program in programs])
+        return
+    for program in programs:
+        knobs = ", ".join(f"{name}={value}" for name, value in program.knobs.items())
+        print(f"# {program.id}: {knobs}\n{program.torch_code}")

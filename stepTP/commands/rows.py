@@ -1,0 +1,210 @@
+"""Commands on the rows of a dataset: verify, replay, stats, show."""
+
+import json as json_module
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stepTP.commands.show import InputError, Json, print_json, print_table
+
+if TYPE_CHECKING:
+    from stepTP.records import ProgramRow, StepRow
+
+RunOrFile = Annotated[Path, typer.Argument(help="The folder of a run, or a .jsonl file of its rows.")]
+Workers = Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)]
+BATCH = 16  # rows of one replay job
+
+
+def verify(
+    where: RunOrFile,
+    target: Annotated[list[str] | None, typer.Option(help="Only on this target; may be given again.")] = None,
+    draws: Annotated[int, typer.Option(help="Input draws of each kind.", min=1)] = 1,
+    workers: Workers = None,
+    json: Json = False,
+) -> None:
+    """Compile and run the program of every step again, against its PyTorch source. Exit code 1 if one fails."""
+    from stepTP.config import Verify
+    from stepTP.verify.pool import Pool
+    from stepTP.walk import verify as verify_job
+
+    steps, programs = step_rows(where)
+    with Pool(workers) as pool:
+        asked = []
+        for row in steps:
+            targets = tuple(target or [verdict.target for verdict in row.verification])
+            settings = Verify.model_validate({"targets": targets, "draws": draws})
+            source = programs.get(row.source.id)
+            if source is None:
+                raise InputError(f"{where}: {row.source.id}: its program row is missing: verify the whole run")
+            asked.append(verify_job(pool, settings, source, row.leir_after, row.leir_before, row.bit_exact))
+        problems = [
+            {"id": row.id, "message": message}
+            for row, future in _with_bar("verify", zip(steps, asked, strict=True), len(steps))
+            if (message := _verdict_problem(future.result()))
+        ]
+    _report("verified", len(steps), problems, json)
+
+
+def _verdict_problem(answer: Any) -> str:
+    """What speaks against a step; empty where nothing does."""
+    from stepTP.verify.pool import Failure
+
+    if isinstance(answer, Failure):
+        return f"{answer.error or answer.kind}: {answer.cause}"
+    return "" if answer["ok"] else f"{answer['cause']}: {answer['message']}"
+
+
+def replay(where: RunOrFile, workers: Workers = None, json: Json = False) -> None:
+    """Take every step again from its JSON, and from its reasoning. Exit code 1 if a text differs."""
+    from stepTP.verify.pool import Failure, Pool
+
+    steps, _ = step_rows(where)
+    with Pool(workers) as pool:
+        batches = [steps[n : n + BATCH] for n in range(0, len(steps), BATCH)]
+        asked = [pool.submit("stepTP.replay.replay", {"rows": [_replayed(row) for row in b]}) for b in batches]
+        problems: list[dict[str, str]] = []
+        for batch, future in _with_bar("replay", zip(batches, asked, strict=True), len(batches)):
+            answer = future.result()
+            if isinstance(answer, Failure):
+                problems += [{"id": row.id, "message": f"{answer.error or answer.kind}: {answer.cause}"} for row in batch]
+            else:
+                problems += answer
+    _report("replayed", len(steps), problems, json)
+
+
+def _replayed(row: "StepRow") -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "before": row.leir_before,
+        "state_id_before": row.state_id_before,
+        "step": {"strategy": row.strategy, "args": row.args},
+        "facts": [fact.model_dump() for fact in row.facts],
+        "after": row.leir_after,
+        "state_id_after": row.state_id_after,
+        "reasoning": row.reasoning,
+        "answer": row.answer,
+    }
+
+
+def stats(run: Annotated[Path, typer.Argument(help="The folder of a run.")], json: Json = False) -> None:
+    """Count what a run holds: strategies, families, depths, rejects, refusals, errors, tokens."""
+    from stepTP.stats import statistics
+
+    found = statistics(run)
+    if json:
+        print_json(found)
+        return
+    strategies = found.pop("strategies")
+    rows = [(name, s["rows"], f"{s['share']:.1%}", s["families"]) for name, s in strategies.items()]
+    print_table(("strategy", "rows", "share", "families"), rows)
+    for title, value in found.items():
+        print()
+        if isinstance(value, dict):
+            print_table((title.replace("_", " "), ""), [(k, v if isinstance(v, int) else _short(v)) for k, v in value.items()])
+        else:
+            print(f"{title.replace('_', ' ')}: {value}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_short(v)}" for k, v in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def show(
+    row: Annotated[str, typer.Argument(help="RUN or FILE.jsonl, then # and a row's number (from 0) or id: runs/a#12.")],
+    json: Json = False,
+) -> None:
+    """Print one step row for reading."""
+    where, _, which = row.partition("#")
+    found = _find(Path(where), which or "0")
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    print(describe_row(found))
+
+
+def describe_row(row: "StepRow") -> str:
+    """A step row as text, each part under its name."""
+    step = json_module.dumps({"strategy": row.strategy, "args": row.args})
+    facts = "\n".join(f"    {fact.name}: {fact.evidence}" for fact in row.facts)
+    checks = "\n".join(
+        f"    {v.target}, inputs {', '.join(v.inputs)}: max abs error {v.max_abs:.3g} (bound {v.tolerance:.3g}), "
+        f"{v.max_ulp:g} ULP{'' if v.bit_equal is None else ', bit-equal' if v.bit_equal else ', not bit-equal'}"
+        for v in row.verification
+    )
+    counted = ", ".join(f"{name} {count}" for name, count in row.tokens.model_dump().items() if count is not None)
+    parts = {
+        f"row {row.id}": f"    source {row.source.id} ({row.source.family}), depth {row.depth}, level {row.level}",
+        f"before ({row.state_id_before[:8]})": _indented(row.leir_before),
+        "step": f"    {step}",
+        "facts": facts,
+        f"after ({row.state_id_after[:8]})": _indented(row.leir_after),
+        "reasoning": _indented(row.reasoning, 100),
+        "verification": checks,
+        "tokens": f"    {counted or 'not counted'}",
+    }
+    return "\n\n".join(f"{name}\n{text}" for name, text in parts.items())
+
+
+def _indented(text: str, width: int | None = None) -> str:
+    import textwrap
+
+    lines = text.rstrip("\n").split("\n")
+    wrapped = [piece for line in lines for piece in (textwrap.wrap(line, width) if width else [line])]
+    return "\n".join(f"    {line}" for line in wrapped)
+
+
+def step_rows(where: Path) -> tuple[list["StepRow"], dict[str, "ProgramRow"]]:
+    """The step rows of a run or file, and the program rows beside them by source. Raises InputError."""
+    from stepTP.records import ProgramRow, StepRow, read_rows
+    from stepTP.stats import run_rows
+
+    if where.is_dir():
+        rows = [*run_rows(where, "steps"), *run_rows(where, "programs")]
+    elif where.is_file():
+        rows = list(read_rows(where))
+        beside = where.parent / "programs.jsonl"
+        if beside.is_file() and not any(isinstance(row, ProgramRow) for row in rows):
+            rows += read_rows(beside)
+    else:
+        raise InputError(f"{where}: no such run or file: give a run's folder, like runs/quickstart")
+    steps = [row for row in rows if isinstance(row, StepRow)]
+    if not steps:
+        raise InputError(f"{where}: holds no step rows: give a run's folder, or its steps.jsonl")
+    return steps, {row.id: row for row in rows if isinstance(row, ProgramRow)}
+
+
+def _find(where: Path, which: str) -> "StepRow":
+    steps, _ = step_rows(where)
+    if which.isdecimal() and len(which) < 16:
+        found = list(islice(steps, int(which), int(which) + 1))
+        if not found:
+            raise InputError(f"{where}#{which}: the rows are numbered 0 to {len(steps) - 1}")
+        return found[0]
+    found = [row for row in steps if row.id.startswith(which)]
+    if len(found) != 1:
+        problem = f"{len(found)} rows have such an id" if found else "no row has that id"
+        raise InputError(f"{where}#{which}: {problem}: give all 16 digits, or a number from 0 to {len(steps) - 1}")
+    return found[0]
+
+
+def _with_bar(what: str, items: Iterable[Any], count: int) -> Iterator[Any]:
+    from tqdm import tqdm
+
+    return iter(tqdm(items, total=count, desc=what, disable=None))
+
+
+def _report(done: str, count: int, problems: list[dict[str, str]], json: bool) -> None:
+    """What was found, in words or JSON; ends the command with code 1 where it was not clean."""
+    if json:
+        print_json({"rows": count, "failed": problems})
+    else:
+        for problem in problems:
+            print(f"{problem['id']}: {problem['message']}")
+        print(f"{done}: {count - len(problems)} of {count} rows")
+    if problems:
+        raise typer.Exit(1)

@@ -1,0 +1,99 @@
+"""The command translate: PyTorch files to LEIR, each in a worker process, so that a bad file costs itself only."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from stepTP.commands.show import InputError, Json, print_json, print_table, read_text
+
+
+def translate(
+    paths: Annotated[list[str], typer.Argument(help="PyTorch files, or folders of them; - is standard input.", metavar="PATH...")],
+    out: Annotated[Path | None, typer.Option(help="Folder for NAME.leir and NAME.json (the module's names).")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE for a constant of the file; may be given again.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for one file.", min=1)] = 300.0,
+    json: Json = False,
+) -> None:
+    """Translate PyTorch modules and check each translation against its module. Exit code 1 if one is not verified."""
+    from tqdm import tqdm
+
+    from stepTP.verify.pool import Failure, Pool
+
+    overrides = dict(_override(text) for text in set_ or [])
+    files = [file for path in paths for file in _files(path)]
+    codes = [read_text(file) for file in files]
+    targets = _targets(files, out) if out else {}
+    reports: list[dict[str, Any]] = []
+    with Pool(min(workers, len(files)) if workers else None, timeout) as pool:
+        asked = [
+            pool.submit("stepTP.intake.translate", {"code": code, "file": file, "overrides": overrides})
+            for file, code in zip(files, codes, strict=True)
+        ]
+        for file, future in tqdm(zip(files, asked, strict=True), total=len(files), desc="translate", disable=None):
+            answer = future.result()
+            report = _failed(answer) if isinstance(answer, Failure) else answer
+            reports.append({"file": file, **{key: report[key] for key in _KEYS}})
+            if out and report["leir"]:
+                _write(targets[file], report)
+    if json:
+        print_json(reports)
+    else:
+        print_table(
+            ("file", "status", "nests", "message"), [(r["file"], r["status"], r["nests"] or 0, r["message"]) for r in reports]
+        )
+    if any(report["status"] != "verified" for report in reports):
+        raise typer.Exit(1)
+
+
+_KEYS = ("status", "leir", "names", "ops", "nests", "iterations", "max_abs_error", "ms", "message")
+
+
+def _failed(failure: Any) -> dict[str, Any]:
+    """The report on a file whose worker was lost, or whose translation has a bug."""
+    message = f"{failure.error}: {failure.cause}" if failure.error else failure.cause
+    return {**dict.fromkeys(_KEYS), "status": "error", "message": message}
+
+
+def _files(path: str) -> list[str]:
+    if path == "-" or not Path(path).is_dir():
+        return [path]
+    found = sorted(str(file) for file in Path(path).rglob("*.py"))
+    if not found:
+        raise InputError(f"{path}: no .py file in the folder: give PyTorch files, or a folder of them")
+    return found
+
+
+def _override(text: str) -> tuple[str, Any]:
+    """NAME=VALUE as a name and a number, boolean or text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise InputError(f"--set {text}: write NAME=VALUE, like --set batch_size=4")
+    try:
+        return name, json_module.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _targets(files: list[str], out: Path) -> dict[str, Path]:
+    """Where each file's LEIR goes, without its suffix. Raises InputError where two would go to one place."""
+    targets: dict[str, Path] = {}
+    for file in files:
+        target = out / ("stdin" if file == "-" else Path(file).stem)
+        if target in targets.values():
+            raise InputError(f"{file}: a second file named {target.name}: {target}.leir holds one: translate it apart")
+        targets[file] = target
+    out.mkdir(parents=True, exist_ok=True)
+    return targets
+
+
+def _write(target: Path, report: dict[str, Any]) -> None:
+    from stepTP.manifest import write_whole
+
+    write_whole(target.with_name(target.name + ".leir"), report["leir"].encode())
+    names = json_module.dumps(report["names"], indent=1) + "\n"
+    write_whole(target.with_name(target.name + ".json"), names.encode())

@@ -1,0 +1,1 @@
+"""Reads the step back from a reasoning text."""
