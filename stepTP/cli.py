@@ -1,7 +1,7 @@
 """The command line: `steptp`.
 
-Exit codes: 0 done and clean; 1 the answer is no (a program is not clean, a step is refused, a row does not verify); 2 bad
-input, said in one line with the file, the place and the remedy. A bug shows its traceback.
+Exit codes: 0 done and clean; 1 the answer is no (a program is not clean, a step is refused, a row does not verify);
+2 bad input, said in one line with the file, the place and the remedy. A bug shows its traceback.
 """
 
 import sys

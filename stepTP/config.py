@@ -75,7 +75,9 @@ def load_config(file: Path) -> Config:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}: give the path of a YAML file, like configs/quickstart.yaml") from None
+        raise ConfigError(
+            f"{file}: {error.strerror}: give the path of a YAML file, like configs/quickstart.yaml"
+        ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not UTF-8 (byte {error.start}): save it as UTF-8") from None
     return parse_config(text, str(file))

@@ -130,7 +130,9 @@ def open_run(folder: Path, identity: Identity) -> Iterator[Run]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunError(f"{folder}: another build runs there: wait for its end, or name another folder with --out") from None
+            raise RunError(
+                f"{folder}: another build runs there: wait for its end, or name another folder with --out"
+            ) from None
         for left in (*folder.glob("*.tmp"), *folder.glob("raw/*.tmp")):  # of a build that was killed
             left.unlink()
         if begun:
@@ -192,14 +194,18 @@ def _require_same(folder: Path, begun: Identity, asked: Identity) -> None:
         return
     if begun.config != asked.config:
         keys = ", ".join(_differences(begun.config, asked.config))
-        raise RunError(f"{folder}: begun with another configuration ({keys}): undo the change, or name a new folder with --out")
+        raise RunError(
+            f"{folder}: begun with another configuration ({keys}): undo the change, or name a new folder with --out"
+        )
     if begun.tool_versions != asked.tool_versions:
         keys = ", ".join(
             f"{name} {begun.tool_versions.get(name)}, now {asked.tool_versions.get(name)}"
             for name in sorted({*begun.tool_versions, *asked.tool_versions})
             if begun.tool_versions.get(name) != asked.tool_versions.get(name)
         )
-        raise RunError(f"{folder}: begun with other tools ({keys}): install those again, or name a new folder with --out")
+        raise RunError(
+            f"{folder}: begun with other tools ({keys}): install those again, or name a new folder with --out"
+        )
     raise RunError(
         f"{folder}: begun with other code ({begun.code_version}, now {asked.code_version}): check that code out again, "
         "or name a new folder with --out"

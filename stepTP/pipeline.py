@@ -24,7 +24,6 @@ from stepTP.manifest import Run, open_run
 from stepTP.records import (
     CONFIGS,
     ProgramRow,
-    RefusalRow,
     RejectedRow,
     Row,
     SourceRecord,
@@ -41,7 +40,7 @@ from stepTP.records import (
 )
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
 from stepTP.verify.pool import Failure, Pool
-from stepTP.walk import Jobs, Walker, VerifiedStep, verdicts, verify, walk
+from stepTP.walk import Jobs, VerifiedStep, Walker, verdicts, verify, walk
 from strategies import catalog
 
 TRANSLATE = "stepTP.intake.translate"
@@ -141,7 +140,10 @@ class Report:
 
 
 def build(
-    config: Config, folder: Path, workers: int | None = None, progress: Callable[[int, int], None] = lambda done, of: None
+    config: Config,
+    folder: Path,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Report:
     """Builds what is missing of a run. `progress` hears how many sources are done, of how many.
 
@@ -215,7 +217,9 @@ def _make_shards(
     """Builds and writes the shards, several sources at once. The first error ends it, with whole shards only."""
     total, done = sum(len(sources) for sources in missing.values()), 0
     with ThreadPoolExecutor(in_flight) as threads:
-        asked = {name: [threads.submit(rows_of, build, source) for source in sources] for name, sources in missing.items()}
+        asked = {
+            name: [threads.submit(rows_of, build, source) for source in sources] for name, sources in missing.items()
+        }
         try:
             progress(0, total)
             for name, futures in asked.items():

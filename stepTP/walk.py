@@ -138,9 +138,7 @@ def _first_in_race(walker: Walker, arrived: list[tuple[str, State]], kept: Count
     return [state for _, _, state in race[: walker.limits.breadth]]
 
 
-def _expand_all(
-    walker: Walker, states: list[State]
-) -> Iterator[tuple[State, Surroundings, tuple[RejectedRow, ...]]]:
+def _expand_all(walker: Walker, states: list[State]) -> Iterator[tuple[State, Surroundings, tuple[RejectedRow, ...]]]:
     """What can be done at each state. Where a job fails, each strategy is asked alone, so that one costs itself only."""
     together = [_expand(walker, state, walker.names) for state in states]
     for state, future in zip(states, together, strict=True):
@@ -200,9 +198,7 @@ def _verify_all(
         if isinstance(answer, Failure):
             outcome = _rejected(walker, state, proposal, "verify", answer.error or answer.kind, _message(answer))
         elif not answer["ok"]:
-            outcome = _rejected(
-                walker, state, proposal, "verify", answer["cause"], answer["message"], verdicts(answer)
-            )
+            outcome = _rejected(walker, state, proposal, "verify", answer["cause"], answer["message"], verdicts(answer))
         else:
             outcome = verdicts(answer)
         yield (state, proposal, around), outcome

@@ -1,1 +1,4 @@
-"""The commands of `steptp`, a module a group. Heavy imports stand inside the commands: `--help` and lists start at once."""
+"""The commands of `steptp`, a module a group.
+
+Heavy imports stand inside the commands, so that help and lists come at once.
+"""

@@ -10,7 +10,9 @@ from stepTP.commands.show import Json, print_json, print_table
 
 def build(
     config: Annotated[Path, typer.Argument(help="A YAML file, like configs/quickstart.yaml.")],
-    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/<name of the configuration> by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; runs/<name of the configuration> by default.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
     json: Json = False,
 ) -> None:
@@ -58,9 +60,7 @@ def status(
     manifest = load_manifest(run)
     whole = [name for name, entry in manifest.shards.items() if intact(run / name, entry)]
     damaged = [
-        name
-        for name, entry in (*manifest.shards.items(), *manifest.outputs.items())
-        if not intact(run / name, entry)
+        name for name, entry in (*manifest.shards.items(), *manifest.outputs.items()) if not intact(run / name, entry)
     ]
     rows = {name: sum(e.counts.values()) for name, e in manifest.outputs.items() if name.endswith(".jsonl")}
     done = manifest.planned == len(whole) and bool(manifest.outputs) and not damaged
@@ -76,7 +76,9 @@ def status(
     if json:
         print_json(state)
     else:
-        print(f"{run}: {'done' if done else 'not done: run the same build again'}, {len(whole)} of {manifest.planned} shards")
+        print(
+            f"{run}: {'done' if done else 'not done: run the same build again'}, {len(whole)} of {manifest.planned} shards"
+        )
         for name in damaged:
             print(f"{run / name}: missing or damaged: run the same build again")
         print_table(("file", "rows"), list(rows.items()))

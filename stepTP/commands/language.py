@@ -133,7 +133,6 @@ def _read_inputs(program: "Program", file: Path) -> Arrays:
     import zipfile
 
     import numpy as np
-
     from leir.interp import array_dtype
 
     try:

@@ -69,7 +69,9 @@ def replay(where: RunOrFile, workers: Workers = None, json: Json = False) -> Non
         for batch, future in _with_bar("replay", zip(batches, asked, strict=True), len(batches)):
             answer = future.result()
             if isinstance(answer, Failure):
-                problems += [{"id": row.id, "message": f"{answer.error or answer.kind}: {answer.cause}"} for row in batch]
+                problems += [
+                    {"id": row.id, "message": f"{answer.error or answer.kind}: {answer.cause}"} for row in batch
+                ]
             else:
                 problems += answer
     _report("replayed", len(steps), problems, json)
@@ -103,7 +105,9 @@ def stats(run: Annotated[Path, typer.Argument(help="The folder of a run.")], jso
     for title, value in found.items():
         print()
         if isinstance(value, dict):
-            print_table((title.replace("_", " "), ""), [(k, v if isinstance(v, int) else _short(v)) for k, v in value.items()])
+            print_table(
+                (title.replace("_", " "), ""), [(k, v if isinstance(v, int) else _short(v)) for k, v in value.items()]
+            )
         else:
             print(f"{title.replace('_', ' ')}: {value}")
 

@@ -29,7 +29,11 @@ def candidates(
         print_json(shown)
         return
     rows = [
-        (e["strategy"], json_module.dumps(e["args"]), "legal" if e["legal"] else f"refused: {e['fact']}: {e['evidence']}")
+        (
+            e["strategy"],
+            json_module.dumps(e["args"]),
+            "legal" if e["legal"] else f"refused: {e['fact']}: {e['evidence']}",
+        )
         for e in shown
     ]
     print_table(("strategy", "args", "verdict"), rows)

@@ -10,7 +10,9 @@ from stepTP.commands.show import InputError, Json, print_json, print_table, read
 
 
 def translate(
-    paths: Annotated[list[str], typer.Argument(help="PyTorch files, or folders of them; - is standard input.", metavar="PATH...")],
+    paths: Annotated[
+        list[str], typer.Argument(help="PyTorch files, or folders of them; - is standard input.", metavar="PATH...")
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder for NAME.leir and NAME.json (the module's names).")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE for a constant of the file; may be given again.")
@@ -44,7 +46,8 @@ def translate(
         print_json(reports)
     else:
         print_table(
-            ("file", "status", "nests", "message"), [(r["file"], r["status"], r["nests"] or 0, r["message"]) for r in reports]
+            ("file", "status", "nests", "message"),
+            [(r["file"], r["status"], r["nests"] or 0, r["message"]) for r in reports],
         )
     if any(report["status"] != "verified" for report in reports):
         raise typer.Exit(1)
