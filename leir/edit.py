@@ -99,16 +99,15 @@ def insert_at(program: Program, path: Path, *new: Stmt) -> Program:
 
 
 def _splice(program: Program, path: Path, new: tuple[Stmt, ...], removed: int) -> Program:
-    def rebuild(node: Parent, rest: Path) -> Parent:
-        here, body = rest[0], node.body
+    def rebuild(body: tuple[Stmt, ...], rest: Path) -> tuple[Stmt, ...]:
+        here = rest[0]
         if len(rest) == 1:
-            return with_body(node, (*body[:here], *new, *body[here + removed :]))
+            return (*body[:here], *new, *body[here + removed :])
         child = body[here]
         assert isinstance(child, Loop | Guard)
-        rebuilt: Stmt = rebuild(child, rest[1:])
-        return with_body(node, (*body[:here], rebuilt, *body[here + 1 :]))
+        return (*body[:here], with_body(child, rebuild(child.body, rest[1:])), *body[here + 1 :])
 
-    return rebuild(program, path)
+    return with_body(program, rebuild(program.body, path))
 
 
 def walk(node: Program | Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:

@@ -152,7 +152,7 @@ def _parse_error(error: UnexpectedInput, text: str, file: str) -> ParseError:
         case UnexpectedEOF():
             ended, names = True, error.expected
         case UnexpectedToken():
-            token = cast("Token", error.token)
+            token = cast("Token", error.token)  # pyright: ignore[reportUnknownMemberType] (Lark leaves it untyped)
             ended, names = token.type == "$END", error.accepts or error.expected
         case UnexpectedCharacters():
             ended, names = False, error.allowed or ()
