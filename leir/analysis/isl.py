@@ -1,0 +1,117 @@
+"""Questions to isl, the integer set library, as text: the one place that imports `islpy`.
+
+A question is the text of a set or map in isl's notation with positional names, so that the same question asked about
+another program, loop or pair of accesses is answered from a cache. The work on one question is bounded by isl's own
+count of operations, not by a clock: the answer never depends on the machine.
+"""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, TypeVar
+
+OPERATIONS = 3_000_000  # for one question; a few seconds at most, ordinary ones take under 10,000
+
+Answer = TypeVar("Answer")
+Point = tuple[int, ...]
+
+
+class TooHard(Exception):
+    """isl did not answer within `OPERATIONS`: the caller answers conservatively."""
+
+
+@cache
+def library() -> Any:
+    """The module `islpy`, imported on first use because it takes longer to load than a command-line start may take."""
+    import islpy
+
+    return islpy
+
+
+@cache
+def context() -> Any:
+    """The isl context of every set here."""
+    result = library().Context()
+    result.set_max_operations(OPERATIONS)
+    return result
+
+
+def bounded(question: Callable[[], Answer]) -> Answer:
+    """The answer, found within `OPERATIONS`. Raises TooHard."""
+    context().reset_operations()
+    try:
+        return question()
+    except library().Error as error:
+        if "operations" in str(error):
+            raise TooHard("isl's limit of operations") from None
+        raise
+
+
+def a_set(text: str) -> Any:
+    """The set that the text writes."""
+    return library().Set.read_from_str(context(), text)
+
+
+def a_union(text: str) -> Any:
+    """The union map that the text writes."""
+    return library().UnionMap.read_from_str(context(), text)
+
+
+def point_of(found: Any) -> Point | None:
+    """The first point of a set in lexicographic order, any point where there is no first; None if it is empty."""
+    if found.is_empty():
+        return None
+    try:
+        single = found.lexmin()
+    except library().Error:
+        single = found
+    point = single.sample_point()
+    dimension = library().dim_type.set
+    return tuple(point.get_coordinate_val(dimension, number).to_python() for number in range(found.dim(dimension)))
+
+
+def example(text: str) -> Point | None:
+    """A point of the set that the text writes, its first where it has one; None if it is empty. Raises TooHard."""
+    answer = _example(text)
+    if isinstance(answer, str):
+        raise TooHard(answer)
+    return answer
+
+
+@lru_cache(maxsize=50_000)
+def _example(text: str) -> Point | str | None:
+    try:
+        return bounded(lambda: point_of(a_set(text)))
+    except TooHard as error:
+        return str(error)
+
+
+def largest(text: str, dimension: int) -> int | None:
+    """The largest value of one dimension of a set; None if the set is empty or unbounded. Raises TooHard."""
+    return _extreme(text, dimension, True)
+
+
+def smallest(text: str, dimension: int) -> int | None:
+    """The smallest value of one dimension of a set; None if the set is empty or unbounded. Raises TooHard."""
+    return _extreme(text, dimension, False)
+
+
+def _extreme(text: str, dimension: int, most: bool) -> int | None:
+    answer = _cached_extreme(text, dimension, most)
+    if isinstance(answer, str):
+        raise TooHard(answer)
+    return answer
+
+
+@lru_cache(maxsize=10_000)
+def _cached_extreme(text: str, dimension: int, most: bool) -> int | str | None:
+    def ask() -> int | None:
+        found = a_set(text)
+        if found.is_empty():
+            return None
+        value = found.dim_max_val(dimension) if most else found.dim_min_val(dimension)
+        return value.to_python() if value.is_int() else None
+
+    try:
+        return bounded(ask)
+    except TooHard as error:
+        return str(error)
