@@ -1,7 +1,7 @@
 """The second pass: which verified steps of all shards are kept, and why the others are not.
 
-Each rule is a function from rows to the rows it keeps and the reasons of those it drops. Choices among equals are by the
-hash of the row, never by where it stands, so that another order of shards keeps the same rows.
+Each rule is a function from rows to the rows it keeps and the reasons of those it drops. Choices among equals are by
+the hash of the row, never by where it stands, so that another order of shards keeps the same rows.
 """
 
 import math

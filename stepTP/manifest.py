@@ -52,7 +52,7 @@ class Entry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The state of a run. `shards` names every raw shard of the plan that is done; `outputs`, the second pass's files."""
+    """The state of a run. `shards`: every raw shard of the plan that is done; `outputs`: the second pass's files."""
 
     model_config = ConfigDict(extra="forbid")
     manifest_version: int = 1

@@ -75,7 +75,7 @@ def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
 
 
 def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
-    """A program is compiled and run before anything is built on it; one that the checks have no power over is refused."""
+    """A program is compiled and run before anything is built on it; one that the checks cannot judge is refused."""
     for item in items:
         if not isinstance(item, ProgramRow):
             yield item
@@ -143,12 +143,13 @@ def build(
     config: Config,
     folder: Path,
     workers: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Builds what is missing of a run. `progress` hears how many sources are done, of how many.
 
     Raises ConfigError, RunError, and OSError where the disk does not take the files.
     """
+    report_progress = progress or (lambda _done, _of: None)
     names = chosen_strategies(config)
     plan = planned_shards(config)
     with open_run(folder, identity(config)) as run:
@@ -156,7 +157,7 @@ def build(
         missing = {name: sources for name, sources in plan.items() if not run.has(name)}
         if missing:
             with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20) as pool:
-                _make_shards(run, Build(config, names, pool), missing, 2 * pool.workers + 1, progress)
+                _make_shards(run, Build(config, names, pool), missing, 2 * pool.workers + 1, report_progress)
         made_from = run.raw_digest()
         outputs = run.manifest.outputs
         stale = not all(run.has(name) and outputs[name].made_from == made_from for name in OUTPUTS)

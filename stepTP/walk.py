@@ -11,9 +11,9 @@ The policy, which has three parts:
 3. *Across states*, none is verified or emitted twice: the first in walk order stands. A step that leads back, to the
    parent or to any state seen, is not taken; what it leads to is known already.
 
-Every draw is keyed by (seed, source, state, strategy): a strategy that is added moves nothing but the places that its own
-steps win, and a source that is added moves nothing. All of a level is expanded and verified at once, and taken in order,
-so neither workers nor timing change the result.
+Every draw is keyed by (seed, source, state, strategy): a strategy that is added moves nothing but the places that its
+own steps win, and a source that is added moves nothing. All of a level is expanded and verified at once, and taken in
+order, so neither workers nor timing change the result.
 """
 
 from collections import Counter
@@ -139,7 +139,7 @@ def _first_in_race(walker: Walker, arrived: list[tuple[str, State]], kept: Count
 
 
 def _expand_all(walker: Walker, states: list[State]) -> Iterator[tuple[State, Surroundings, tuple[RejectedRow, ...]]]:
-    """What can be done at each state. Where a job fails, each strategy is asked alone, so that one costs itself only."""
+    """What can be done at each state. Where a job fails, each strategy is asked alone: one costs itself only."""
     together = [_expand(walker, state, walker.names) for state in states]
     for state, future in zip(states, together, strict=True):
         answer = future.result()

@@ -76,9 +76,8 @@ def status(
     if json:
         print_json(state)
     else:
-        print(
-            f"{run}: {'done' if done else 'not done: run the same build again'}, {len(whole)} of {manifest.planned} shards"
-        )
+        word = "done" if done else "not done: run the same build again"
+        print(f"{run}: {word}, {len(whole)} of {manifest.planned} shards")
         for name in damaged:
             print(f"{run / name}: missing or damaged: run the same build again")
         print_table(("file", "rows"), list(rows.items()))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from leir.syntax import Program
 
-Arrays = "dict[str, np.ndarray[Any, Any]]"
+    Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 class Engine(StrEnum):
@@ -107,7 +107,7 @@ def _range(array: "np.ndarray[Any, Any]") -> tuple[str, str]:
     return f"{array.min():.6g}", f"{array.max():.6g}"
 
 
-def _execute(program: "Program", arrays: Arrays, engine: Engine) -> Arrays:
+def _execute(program: "Program", arrays: "Arrays", engine: Engine) -> "Arrays":
     if engine is Engine.interpreter:
         from leir.interp import interpret
 
@@ -115,20 +115,20 @@ def _execute(program: "Program", arrays: Arrays, engine: Engine) -> Arrays:
     from leir.lowering import execute
 
     if engine is Engine.cuda:
-        import tvm
+        from leir.lowering import cuda_device_exists
 
-        if not tvm.cuda(0).exist:
+        if not cuda_device_exists():
             raise InputError("--engine cuda: no CUDA device here: use --engine llvm")
     return execute(program, arrays, engine.value)
 
 
-def _drawn_inputs(program: "Program", seed: int) -> Arrays:
+def _drawn_inputs(program: "Program", seed: int) -> "Arrays":
     from stepTP.verify.inputs import draw_inputs
 
     return draw_inputs(program, ("run", seed), "normal")
 
 
-def _read_inputs(program: "Program", file: Path) -> Arrays:
+def _read_inputs(program: "Program", file: Path) -> "Arrays":
     """The arrays of an .npz, one for each input, of its shape and dtype. Raises InputError."""
     import zipfile
 
@@ -156,7 +156,7 @@ def _read_inputs(program: "Program", file: Path) -> Arrays:
     return found
 
 
-def _write_arrays(file: Path, arrays: Arrays) -> None:
+def _write_arrays(file: Path, arrays: "Arrays") -> None:
     import numpy as np
 
     from stepTP.manifest import write_whole

@@ -1,0 +1,95 @@
+"""A pool that answers from a script in threads of this process: nothing is compiled, and answers come at odd times."""
+
+import random
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+from stepTP.draw import uniform
+from stepTP.verify.pool import Failure
+
+PROGRAM = "in A_{6,SIZE};out C_{6,SIZE};\nL^{6,SIZE}_{i,j}[D_{i,j}=A_{i,j}*2.0;]\nL^{6,SIZE}_{i,j}[C_{i,j}=D_{i,j};]\n"
+VERDICT = {
+    "target": "llvm",
+    "inputs": ["normal 0"],
+    "tolerance": 1e-6,
+    "max_abs": 1e-7,
+    "max_rel": 1e-7,
+    "max_ulp": 1.0,
+    "bit_equal": True,
+}
+
+
+class FakePool:
+    """Takes what `Pool` takes. Half of the sources fail somewhere; answers depend on the payload alone."""
+
+    def __init__(self, workers: int | None = None, timeout_s: float = 60.0, memory_bytes: int = 0) -> None:
+        del timeout_s, memory_bytes
+        self.workers = workers or 1
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self._threads = ThreadPoolExecutor(self.workers)
+
+    def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":
+        del near
+        self.asked.append((task, payload))
+        return self._threads.submit(self._answer, task, payload)
+
+    def __enter__(self) -> "FakePool":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown(wait=kind is None, cancel_futures=True)
+
+    def _answer(self, task: str, payload: dict[str, Any]) -> Any:
+        time.sleep(random.random() * 0.002)
+        return {"translate": translate, "expand": expand, "verify": verify, "explain": explain}[task.rsplit(".", 1)[1]](
+            payload
+        )
+
+
+def translate(payload: dict[str, Any]) -> Any:
+    """The same program for every source but for its sizes, which may be equal too; some are unsupported."""
+    drawn = uniform("translate", payload["code"])
+    if drawn < 0.3:
+        return Failure("refused", "translate", "no entry for aten.cummax", "UnsupportedOp")
+    from leir.canonical import state_id
+    from leir.parser import parse
+
+    program = PROGRAM.replace("SIZE", str(8 + 2 * int(drawn * 4)))
+    return {
+        "status": "verified",
+        "leir": program,
+        "state_id": state_id(parse(program)),
+        "names": {"A": "x"},
+        "ops": ["mul", "add"],
+        "nests": 2,
+        "iterations": 192,
+        "max_abs_error": 0.0,
+        "ms": 1.0,
+        "message": "",
+    }
+
+
+def expand(payload: dict[str, Any]) -> Any:
+    """The real task, on the strategies it is asked for; crashes where it is asked for all of a rare state."""
+    from stepTP.expand import expand as real
+
+    if len(payload["strategies"]) > 1 and uniform("expand", payload["leir"]) < 0.1:
+        return Failure("crash", "expand", "the worker was lost: signal 11")
+    return real(payload)
+
+
+def verify(payload: dict[str, Any]) -> Any:
+    """Right, but for one program in ten."""
+    if uniform("verify", payload["leir"]) < 0.1 and payload["parent"]:
+        return {"ok": False, "cause": "error-over-tolerance", "message": "C_{0,0} is off by 1", "verdicts": [VERDICT]}
+    return {"ok": True, "cause": "", "message": "", "verdicts": [VERDICT]}
+
+
+def explain(payload: dict[str, Any]) -> Any:
+    """A reasoning that nobody reads."""
+    tokens = {"leir": 10, "tir": None, "cuda": None, "reasoning": 3}
+    return {"reasoning": f"because {payload['id']}", "diff": "-\n+\n", "tokens": tokens}

@@ -1,0 +1,169 @@
+"""A build gives the same bytes whatever the workers, the timing and the interruptions, and loses nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepTP import pipeline
+from stepTP.config import Config, ConfigError, parse_config
+from stepTP.manifest import RunError
+from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, StepRow, read_rows
+from tests.stepTP.fakes import FakePool
+
+CONFIG = parse_config(
+    "name: tiny\nseed: 3\nsources: {families: [mlp, softmax, pooling, attention, losses], per_family: 2}\n"
+    "walk: {depth: 3, breadth: 3, per_strategy: 4, attempts: 6, strategies: [loop_split]}\n"
+    "tokens: false\nsources_per_shard: 3\nfilter: {near_duplicates: 2, caps: {loop_split: 40}}\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def _fake_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "Pool", FakePool)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("built") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "Pool", FakePool)
+        report = pipeline.build(CONFIG, folder, workers=1)
+    assert (report.shards_made, report.shards) == (4, 4)
+    yield folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.name != ".lock"
+    }
+
+
+def test_every_kind_of_row_is_there(built: Path) -> None:
+    rows = {name: list(read_rows(built / f"{name}.jsonl")) for name in CONFIGS}
+    causes = {(row.stage, row.cause) for row in rows["rejected"] if isinstance(row, RejectedRow)}
+    assert {
+        ("translate", "UnsupportedOp"),
+        ("walk", "state-seen"),
+        ("verify", "error-over-tolerance"),
+        ("filter", "double"),
+        ("filter", "near-duplicate"),
+        ("filter", "strategy-cap"),
+    } <= causes
+    assert all(isinstance(row, RefusalRow) and not row.facts[-1].holds for row in rows["refusals"])
+    assert {row.depth for row in rows["steps"] if isinstance(row, StepRow)} == {1, 2, 3}
+    assert all(isinstance(row, ProgramRow) and row.verification for row in rows["programs"])
+
+
+def test_ids_are_unique_and_states_verified_once(built: Path) -> None:
+    for name in ("steps", "programs", "refusals"):
+        ids = [row.id for row in read_rows(built / f"{name}.jsonl")]
+        assert len(ids) == len(set(ids)), name
+    raw = [row for shard in sorted((built / "raw").iterdir()) for row in read_rows(shard)]
+    states = [(row.source.id, row.state_id_after) for row in raw if isinstance(row, StepRow)]
+    assert len(states) == len(set(states))
+    starts = {row.id: row.state_id for row in raw if isinstance(row, ProgramRow)}
+    assert all(starts[source] != state for source, state in states)
+
+
+def test_workers_and_timing_change_nothing(built: Path, tmp_path: Path) -> None:
+    for workers in (2, 5):
+        pipeline.build(CONFIG, tmp_path / str(workers), workers=workers)
+        assert contents(tmp_path / str(workers)) == contents(built)
+
+
+def test_again_does_nothing(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: (built / name).stat().st_mtime_ns for name in contents(built)}
+    monkeypatch.setattr(pipeline, "Pool", None)  # whoever opens one fails
+    report = pipeline.build(CONFIG, built)
+    assert (report.shards_made, report.second_pass) == (0, False)
+    assert {name: (built / name).stat().st_mtime_ns for name in contents(built)} == before
+
+
+@pytest.mark.parametrize("lost", ["raw/00001.jsonl", "steps.jsonl"])
+def test_what_is_lost_is_made_again(built: Path, lost: str) -> None:
+    before = contents(built)
+    times = {name: (built / name).stat().st_mtime_ns for name in before if name.startswith("raw/") and name != lost}
+    (built / lost).unlink()
+    report = pipeline.build(CONFIG, built, workers=2)
+    assert report.shards_made == (1 if lost.startswith("raw/") else 0)
+    assert contents(built) == before
+    assert {name: (built / name).stat().st_mtime_ns for name in times} == times
+
+
+def test_a_damaged_shard_is_made_again(built: Path) -> None:
+    before = contents(built)
+    with (built / "raw/00002.jsonl").open("a") as shard:
+        shard.write("{}\n")
+    assert pipeline.build(CONFIG, built, workers=2).shards_made == 1
+    assert contents(built) == before
+
+
+def test_another_configuration_is_refused(built: Path) -> None:
+    other = CONFIG.model_copy(update={"seed": 4})
+    with pytest.raises(RunError, match=r"seed: 3, now 4"):
+        pipeline.build(other, built)
+
+
+def test_another_source_or_strategy_moves_no_other(built: Path, tmp_path: Path) -> None:
+    families = (*(CONFIG.sources.families), "rms_norm")
+    sources = CONFIG.sources.model_copy(update={"families": families})
+    pipeline.build(CONFIG.model_copy(update={"sources": sources}), tmp_path / "more", workers=2)
+    old = {line for shard in (built / "raw").iterdir() for line in shard.read_text().splitlines()}
+    new = {line for shard in (tmp_path / "more/raw").iterdir() for line in shard.read_text().splitlines()}
+    assert old < new
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sources: {families: [mpl]}", "sources.families: no family 'mpl': did you mean 'mlp'"),
+        ("walk: {strategies: [loop_spilt]}", "walk.strategies: no strategy 'loop_spilt': did you mean 'loop_split'"),
+        ("filter: {caps: {loop_spilt: 3}}", "filter.caps: no strategy 'loop_spilt': did you mean 'loop_split'"),
+    ],
+)
+def test_names_that_nobody_has(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        pipeline.build(parse_config(f"name: a\n{text}"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from stepTP import pipeline
+from stepTP.config import Config
+from tests.stepTP.fakes import FakePool
+pipeline.Pool = FakePool
+pipeline.build(Config.model_validate_json(sys.argv[1]), Path(sys.argv[2]), workers=2)
+"""
+
+
+def start(config: Config, folder: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-c", SCRIPT, config.model_dump_json(), str(folder)]
+    return subprocess.Popen(command, cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONPATH": "."})
+
+
+def test_killed_at_any_moment_and_started_again(built: Path, tmp_path: Path) -> None:
+    """Each attempt is killed a little later than the one before, the first as soon as there is a manifest."""
+    folder, killed = tmp_path / "run", 0
+    for attempt in range(40):
+        process = start(CONFIG, folder)
+        while not (folder / "manifest.json").exists() and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(0.2 * attempt)
+        process.send_signal(signal.SIGKILL)
+        if process.wait() == 0:
+            break
+        killed += 1
+    assert killed >= 2
+    assert contents(folder) == contents(built)
+    assert json.loads((folder / "manifest.json").read_text())["planned"] == 4

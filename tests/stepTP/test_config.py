@@ -1,0 +1,60 @@
+"""A configuration is read whole or refused with file, line, key and remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from stepTP.config import Config, ConfigError, config_hash, load_config, parse_config
+
+
+def test_defaults_fill_what_is_not_said() -> None:
+    config = parse_config("name: a\nwalk: {depth: 2}")
+    assert (config.walk.depth, config.walk.breadth, config.sources.families) == (
+        2,
+        Config(name="a").walk.breadth,
+        "all",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: a\nwalks: {}", "c.yaml:2: walks: unknown key: did you mean 'walk'?"),
+        ("name: a\nwalk:\n  depht: 3", "c.yaml:3: walk.depht: unknown key: did you mean 'depth'?"),
+        ("name: a\nwalk:\n  zzz: 3", "c.yaml:3: walk.zzz: unknown key: remove it; known here: depth, breadth"),
+        ("seed: 1", "c.yaml:1: name: the key is missing: add `name: ...`"),
+        ("name: a\nwalk:\n  depth: 0", "c.yaml:3: walk.depth: input should be greater than or equal to 1, found 0"),
+        ("name: a\nwalk:\n  depth: deep", "c.yaml:3: walk.depth: input should be a valid integer"),
+        ("name: a\nseed: 1\nseed: 2", "c.yaml:3: seed: the key stands here twice"),
+        ("name: a\nwalk: [", "c.yaml:2:8: not YAML"),
+        ("- a", "c.yaml: a configuration is a mapping"),
+        ("", "c.yaml: a configuration is a mapping"),
+        ("name: ../a", "c.yaml:1: name: string should match"),
+        ("name: a\nverify: {targets: []}", "c.yaml:2: verify.targets: "),
+        ("name: a\nverify: {targets: [rocm]}", "c.yaml:2: verify.targets.0: input should be 'llvm' or 'cuda'"),
+        ("name: a\nsources: {families: some}", "c.yaml:2: sources.families"),
+    ],
+)
+def test_an_error_names_its_place(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_config(text, "c.yaml")
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load_config(tmp_path / "none.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"name: \xe9")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load_config(tmp_path / "latin.yaml")
+
+
+def test_the_hash_follows_what_is_said() -> None:
+    assert config_hash(parse_config("name: a")) == config_hash(parse_config("seed: 0\nname: a"))
+    assert config_hash(parse_config("name: a")) != config_hash(parse_config("name: a\nseed: 1"))
+
+
+@pytest.mark.parametrize("file", sorted((Path(__file__).parents[2] / "configs").glob("*.yaml")), ids=lambda f: f.name)
+def test_the_configurations_of_the_repository_are_read(file: Path) -> None:
+    assert load_config(file).name == file.stem
