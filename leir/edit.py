@@ -141,9 +141,32 @@ def enclosing(program: Program, path: Path) -> tuple[tuple[Path, Loop | Guard], 
     return tuple(result)
 
 
+def perfect_nest(statement: Stmt, path: Path = ()) -> tuple[tuple[Path, Loop | Guard], ...]:
+    """The loops and guards from a statement down, as far as each list holds nothing but the next, with their paths.
+
+    `path` is the path of `statement`; the last level's body is the first list with more, or with something else, in it.
+    """
+    levels: list[tuple[Path, Loop | Guard]] = []
+    node: Stmt | None = statement
+    while isinstance(node, Loop | Guard):
+        levels.append((path, node))
+        node, path = (node.body[0], (*path, 0)) if len(node.body) == 1 else (None, path)
+    return tuple(levels)
+
+
+def loops_around(program: Program, path: Path) -> tuple[Loop, ...]:
+    """The loops around the statement at `path`, from the outside in."""
+    return tuple(node for _, node in enclosing(program, path) if isinstance(node, Loop))
+
+
 def iterations_around(program: Program, path: Path) -> int:
     """How often the loops around the statement at `path` reach it, guards left out of account."""
-    return math.prod(node.extent for _, node in enclosing(program, path) if isinstance(node, Loop))
+    return math.prod(loop.extent for loop in loops_around(program, path))
+
+
+def equation_paths(program: Program) -> tuple[Path, ...]:
+    """The paths of all equations, in the order of the text."""
+    return tuple(path for path, statement in walk(program) if isinstance(statement, Equation))
 
 
 def expressions(statement: Stmt) -> tuple[Expr, ...]:
@@ -383,6 +406,11 @@ def storage(program: Program) -> dict[str, tuple[DType, Scope]]:
     for access in accesses(program):
         result.setdefault(access.tensor, (program.outputs[0].dtype, "g"))
     return result
+
+
+def dtypes(program: Program) -> dict[str, DType]:
+    """The dtype of every tensor of the program."""
+    return {name: kind[0] for name, kind in storage(program).items()}
 
 
 def tensor_sequence() -> Iterator[str]:

@@ -5,6 +5,7 @@ no accumulation operators, dtype and scope on every access, every brace and ever
 """
 
 import math
+from collections.abc import Iterable
 from typing import Literal, assert_never
 
 from leir.edit import storage
@@ -56,6 +57,22 @@ def statement_text(statement: Stmt, program: Program | None = None, spelling: Sp
 def expression_text(expression: Expr) -> str:
     """An expression's compact text."""
     return _Printer("compact", {}).expression(expression)
+
+
+def header_text(levels: Iterable[Loop | Guard]) -> str:
+    """The header of a nest with these levels, from the outside in, in compact spelling."""
+    printer = _Printer("compact", {})
+    groups: list[list[Loop]] = []
+    parts: list[str] = []
+    for level in levels:
+        if isinstance(level, Guard):
+            parts += [printer.loops(group) for group in groups] + [f"({printer.expression(level.condition)})"]
+            groups = []
+        elif groups and groups[-1][-1].kind == level.kind:
+            groups[-1].append(level)
+        else:
+            groups.append([level])
+    return "".join(parts + [printer.loops(group) for group in groups])
 
 
 class _Printer:

@@ -15,16 +15,17 @@ kind always may (`usable`). Nothing stands in a sentence that was not computed o
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any, ClassVar, Literal, final
 
 from pydantic import BaseModel, ConfigDict
 
+from leir.analysis.flow import Origin, flow_difference
 from leir.canonical import state_id
-from leir.edit import has_statement, statement_at
-from leir.syntax import Alloc, Equation, Guard, Loop, Path, Program, Stmt
+from leir.edit import equation_paths, has_statement, loops_around, statement_at
+from leir.syntax import Alloc, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
 
 Level = Literal["graph", "operator", "memory", "math"]
 BitExact = Literal["always", "never", "depends"]
@@ -50,7 +51,7 @@ class Applied:
 
 
 class Refused(Exception):
-    """A step is illegal: `fact` is the first one that does not hold, `held` are those before it, `step` says which step."""
+    """A step is illegal: `step`, the first `fact` that does not hold, and those before it, which `held`."""
 
     def __init__(self, step: "Strategy", fact: Fact, held: tuple[Fact, ...] = ()) -> None:
         self.step = step
@@ -137,6 +138,51 @@ def _facts_of_any_step(before: Program, after: Program) -> Iterator[Fact]:
     diagnostics = check(after)
     evidence = "; ".join(f"{d.code}: {d.message}" for d in diagnostics) or "every check passes, loop kinds proved again"
     yield Fact("stays-well-formed", not diagnostics, evidence)
+
+
+def flow_preserved(
+    before: Program,
+    after: Program,
+    correspondence: Mapping[Path, Origin | None],
+    *,
+    removed: Collection[Path] = (),
+    unordered: Collection[Path] = (),
+) -> Fact:
+    """The fact that every read, and every output, gets the value of the same write, or the same fill, as before.
+
+    The arguments are those of `leir.analysis.flow.flow_difference`.
+    """
+    difference = flow_difference(before, after, correspondence, removed=removed, unordered=unordered)
+    if difference is not None:
+        return Fact("flow-preserved", False, f"{difference.code}: {difference.message}")
+    evidence = "every read and every output gets the value of the same write or fill as before"
+    if flow_difference(before, after, correspondence, removed=removed) is not None:
+        targets = [statement_at(after, path) for path in unordered]
+        names = dict.fromkeys(s.target.tensor for s in targets if isinstance(s, Equation))
+        evidence += f", up to the order of the terms of {listed(names)}"
+    return Fact("flow-preserved", True, evidence)
+
+
+def same_loops(before: Program, after: Program) -> dict[Path, Origin]:
+    """The correspondence where equations keep their order in the text, and the loops around each their names."""
+    pairs = zip(equation_paths(before), equation_paths(after), strict=True)
+    return {new: Origin(old, _variables(before, old)) for old, new in pairs}
+
+
+def renamed_loops(before: Program, after: Program) -> dict[Path, Origin]:
+    """The correspondence where equations keep their order in the text, and the loops around each theirs."""
+    pairs = zip(equation_paths(before), equation_paths(after), strict=True)
+    return {new: Origin(old, _variables(after, new)) for old, new in pairs}
+
+
+def _variables(program: Program, path: Path) -> tuple[Expr, ...]:
+    return tuple(Variable(loop.variable) for loop in loops_around(program, path))
+
+
+def listed(names: Iterable[str]) -> str:
+    """`A`, `A and C`, `A, C and D`."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def path_text(path: Path) -> str:
