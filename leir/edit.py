@@ -38,7 +38,7 @@ from leir.syntax import (
     operands,
 )
 
-Parent = TypeVar("Parent", Program, Loop, Guard)
+Parent = TypeVar("Parent", bound=Program | Loop | Guard)
 Statement = TypeVar("Statement", Loop, Guard, Alloc, Equation)
 
 
