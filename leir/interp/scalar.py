@@ -188,7 +188,7 @@ class Scalar(Emitter):
         bounds = interval(index, self.ranges)
         if bounds and bounds[0] >= 0 and (not tensor.sized or (tensor.shape and bounds[1] < tensor.shape[number])):
             return f"({code})"
-        size = f" < {tensor.shape[number]}" if tensor.shape is not None and tensor.sized else ""
+        size = f" < {tensor.shape[number]}" if tensor.shape is not None else ""
         failure = self.site() + f"{tensor.name!r}, {number}, {value}{self.values()}"
         return f"({value} if 0 <= ({value} := {code}){size} else outside({failure}))"
 
@@ -284,8 +284,8 @@ def runtime(sites: list[Site], tensors: dict[str, Tensor]) -> Namespace:
 
     def outside(site: int, name: str, number: int, index: int, *values: int) -> None:
         shape = tensors[name].shape
-        size = f"size {shape[number]}" if shape is not None and tensors[name].sized else "a first index of 0"
-        raise sites[site].error(f"subscript {number} of {name} is {index}, outside {size}", values)
+        limit = f"size {shape[number]}" if shape is not None else "a first index of 0"
+        raise sites[site].error(f"subscript {number} of {name} is {index}, outside {limit}", values)
 
     def zero_divisor(site: int, op: str, *values: int) -> None:
         raise sites[site].error(f"the divisor of {op} is 0", values)

@@ -153,13 +153,16 @@ def tensors(program: Program) -> dict[str, Tensor]:
         for name, (dtype, scope, role, shape, path) in roles.items()
     }
     boxes: dict[str, list[int | None]] = {}
-    for access, ranges in accesses_with_ranges(program):
+    for access, ranges, written in accesses_with_ranges(program):
         if access.tensor in result:
             continue
         box = boxes.setdefault(access.tensor, [0] * len(access.indices))
         for number, index in enumerate(access.indices[: len(box)]):
             bounds, size = interval(index, ranges), box[number]
-            box[number] = None if bounds is None or size is None else max(size, bounds[1] + 1)
+            if bounds is not None and size is not None:
+                box[number] = max(size, bounds[1] + 1)
+            elif written:  # what is read beyond the writes is undefined: reads without bounds need no room
+                box[number] = None
     for name, box in boxes.items():
         shape = tuple(size for size in box if size is not None)
         dense = shape if len(shape) == len(box) and math.prod(shape) <= DENSE_LIMIT else None
@@ -168,14 +171,15 @@ def tensors(program: Program) -> dict[str, Tensor]:
     return result
 
 
-def accesses_with_ranges(program: Program) -> Iterator[tuple[Access, Ranges]]:
-    """Every access of the program, in the order of the text, with the ranges of the loop variables around it."""
+def accesses_with_ranges(program: Program) -> Iterator[tuple[Access, Ranges, bool]]:
+    """Every access of the program, with the ranges of the loop variables around it, and whether it is a target."""
 
-    def visit(body: tuple[Stmt, ...], ranges: Ranges) -> Iterator[tuple[Access, Ranges]]:
+    def visit(body: tuple[Stmt, ...], ranges: Ranges) -> Iterator[tuple[Access, Ranges, bool]]:
         for statement in body:
+            target = statement.target if isinstance(statement, Equation) else None
             for expression in expressions(statement):
                 for access in accesses(expression):
-                    yield access, ranges
+                    yield access, ranges, access is target
             match statement:
                 case Loop(_, variable, extent, first, below):
                     yield from visit(below, {**ranges, variable: (first, first + extent - 1)})
