@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from leir.check.allocation import check_allocation
 from leir.check.codes import CODES
 from leir.check.diagnostic import Diagnostic, IllFormed, Limits, Located
+from leir.check.divisors import check_divisors
 from leir.check.kernels import check_kernels
 from leir.check.names import check_names, check_ranks, check_tree
 from leir.check.types import check_types
@@ -30,6 +31,7 @@ def check(program: Program, limits: Limits = Limits()) -> tuple[Diagnostic, ...]
         found += check_names(program)
         found += check_ranks(program)
         found += check_types(program)
+        found += check_divisors(program)
         found += check_allocation(program)
         found += check_kernels(program, limits)
     return tuple(sorted(dict.fromkeys(found), key=lambda d: (d.place.path, d.place.within or ())))

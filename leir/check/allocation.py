@@ -86,7 +86,7 @@ def _binds_block(statement: Stmt) -> bool:
 
 def _check_lifetime(path: Path, access: Access, place: Place) -> Iterator[Diagnostic]:
     depth = len(path) - 1
-    if place.path[:depth] == path[:depth] and place.path[depth] > path[depth]:
+    if place.path[:depth] == path[:depth] and place.path[depth:] > path[depth:]:
         return
     if place.path < path:
         message = f"{access.tensor} is accessed before its allocation"

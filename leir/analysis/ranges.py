@@ -1,0 +1,277 @@
+"""Signs and bounds of the values of a program, about floats as they are computed: never a claim about reals.
+
+`ranges(program)` bounds every tensor by all its writes, as a fixpoint over the program; `Ranges.at` bounds an
+expression at its place. Bounds of inputs are those of their type, infinities and NaN included, unless the caller
+assumes better. The claims (`nonzero`, `positive`, `non_negative`, `finite`, `never_nan`) return their evidence as text,
+or None without proof. The first three speak of every value but NaN.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import prod
+
+from leir.analysis import intervals
+from leir.analysis.intervals import Range, convert, everything, join, span
+from leir.analysis.types import computing_type, is_float
+from leir.analysis.values import NotYet, Ranges, Write, value_of
+from leir.edit import expression_at, storage, walk_enclosed
+from leir.printer import expression_text
+from leir.syntax import (
+    Access,
+    Alloc,
+    AssignOp,
+    DType,
+    Equation,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Place,
+    Program,
+    Real,
+    Variable,
+    operands,
+)
+
+_ROUNDS = 4  # of the fixpoint before bounds that still move are widened
+_THRESHOLDS = (0, 1, -1)
+_REASONS = 4  # lines of evidence below the claim itself
+
+
+@lru_cache(maxsize=64)
+def _unassumed(program: Program) -> Ranges:
+    return _solve(program, {})
+
+
+def ranges(program: Program, assume: Mapping[str, Range] | None = None) -> Ranges:
+    """The bounds of every tensor of a program. `assume`: what is known of inputs, by name."""
+    return _solve(program, assume) if assume else _unassumed(program)
+
+
+def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
+    """The least bounds that every write respects, by rounds over the program; bounds that keep moving are widened."""
+    dtypes: dict[str, DType] = {tensor: dtype for tensor, (dtype, _) in storage(program).items()}
+    writes: dict[str, list[Write]] = {}
+    allocs: dict[str, Path] = {}
+    for path, statement, around in walk_enclosed(program):
+        if isinstance(statement, Alloc):
+            allocs.setdefault(statement.tensor, path)
+        elif isinstance(statement, Equation):
+            writes.setdefault(statement.target.tensor, []).append(Write(path, statement, around))
+    table = Ranges(program, dtypes, {}, {}, {name: tuple(found) for name, found in writes.items()}, allocs)
+    for declaration in program.inputs:
+        given = assume.get(declaration.tensor) or everything(computing_type(declaration.dtype))
+        table.whole[declaration.tensor] = table.settled[declaration.tensor] = given
+    order = [name for name in writes if name not in table.whole]
+    table.pending.update(order)
+    rounds = 0
+    while not _is_stable(order, table, rounds):
+        rounds += 1
+    for name in sorted(table.pending):  # written only from themselves
+        table.whole[name] = table.settled[name] = everything(computing_type(dtypes[name]))
+    table.pending.clear()
+    while not _is_stable(order, table, rounds):
+        rounds += 1
+    table.known.clear()
+    return table
+
+
+def _is_stable(order: list[str], table: Ranges, rounds: int) -> bool:
+    """One round: every tensor's bounds from its writes. Whether no bounds moved."""
+    stable = True
+    table.known.clear()
+    for name in order:
+        found = tensor_range(name, table)
+        if found is None:
+            continue
+        dtype = computing_type(table.dtypes[name])
+        for bounds, new in zip((table.whole, table.settled), found, strict=True):
+            before = bounds.get(name)
+            if before is not None:
+                new = join(before, new)
+                if new != before and rounds >= _ROUNDS:
+                    new = _widened(before, new, dtype)
+            if new != before:
+                stable = False
+                table.known.clear()
+                bounds[name] = new
+        table.pending.discard(name)
+    return stable
+
+
+def _widened(before: Range, new: Range, dtype: DType) -> Range:
+    limits = everything(dtype)
+    low, high = new.low, new.high
+    if low < before.low:
+        low = max((t for t in _THRESHOLDS if t <= low), default=limits.low)
+    if high > before.high:
+        high = min((t for t in _THRESHOLDS if t >= high), default=limits.high)
+    number = float if is_float(dtype) else int
+    return span(number(low), number(high), dtype, new.nan, zero=new.zero or low < new.low or high > new.high)
+
+
+def tensor_range(name: str, table: Ranges) -> tuple[Range, Range] | None:
+    """What a tensor holds at any time, and after all its writes; None while nothing is known of any write."""
+    stored = table.dtypes[name]
+    depth = len(table.allocs[name]) - 1 if name in table.allocs else 0
+    found: list[tuple[Write, Range]] = []
+    for write in table.writes[name]:
+        try:
+            value = value_of(write.equation.value, table.around(write.path), table, write.path)
+        except NotYet:
+            continue
+        if write.equation.op != "=" and not is_float(stored) and is_float(value.dtype or "f64"):
+            value = everything(computing_type(stored))  # every step truncates
+        found.append((write, value))
+    first = table.writes[name][0].equation.op
+    base = [convert(value, stored) for write, value in found if write.equation.op == "="]
+    if first != "=":
+        base.append(_identity(first, stored))
+    terms = [(write, value) for write, value in found if write.equation.op != "="]
+    extremes = [convert(value, stored) for write, value in terms if write.equation.op in ("max=", "min=")]
+    if not base and not extremes:
+        return None
+    whole = _joined([*base, *extremes])
+    sums = [(write, value) for write, value in terms if write.equation.op == "+="]
+    products = [value for write, value in terms if write.equation.op == "*="]
+    for write, value in sums:
+        most, _ = _terms(write, depth)
+        added = intervals.repeated_sum(value, most, stored)
+        whole = convert(intervals.add(whole, added, computing_type(stored)), stored)
+    if products:
+        whole = _multiplied(whole, products, stored) if not sums else everything(computing_type(stored))
+    settled = whole
+    ops = {write.equation.op for write in table.writes[name]}
+    if len(found) == len(table.writes[name]) and len(ops) == 1:
+        if extremes and not any(value.nan for value in extremes):
+            settled = _joined(extremes)
+        elif sums and is_float(stored):
+            settled = _settled_sum(whole, sums, depth, stored)
+    return whole, settled
+
+
+def _joined(found: list[Range]) -> Range:
+    result = found[0]
+    for other in found[1:]:
+        result = join(result, other)
+    return result
+
+
+def _identity(op: AssignOp, stored: DType) -> Range:
+    """What an accumulation starts from."""
+    limits = everything(computing_type(stored))
+    match op:
+        case "+=" | "*=":
+            return convert(intervals.literal(0 if op == "+=" else 1), stored)
+        case "max=":
+            return span(limits.low, limits.low, limits.dtype)
+        case "min=":
+            return span(limits.high, limits.high, limits.dtype)
+        case "=":
+            raise ValueError("a store starts from nothing")
+
+
+def _terms(write: Write, depth: int) -> tuple[int, int]:
+    """At most and at least how many times one element is accumulated into, in one lifetime (`depth` levels down)."""
+    inside = write.around[depth:]
+    plain = [index.name for index in write.equation.target.indices if isinstance(index, Variable)]
+    most = prod(node.extent for node in inside if isinstance(node, Loop) and node.variable not in plain)
+    others = [index for index in write.equation.target.indices if not isinstance(index, Variable | Integer)]
+    exact = not others and not any(isinstance(node, Guard) for node in inside)
+    return most, most if exact else 1
+
+
+def _settled_sum(whole: Range, sums: list[tuple[Write, Range]], depth: int, stored: DType) -> Range:
+    """A sum of values of one sign is at least as far from zero as the terms that every element has."""
+    bounds: list[Range] = []
+    for write, value in sums:
+        most, least = _terms(write, depth)
+        value = convert(value, stored)
+        if value.low > 0:
+            bounds.append(intervals.least_sum(value.low, least, most, stored))
+        elif value.high < 0:
+            bounds.append(intervals.negate(intervals.least_sum(-value.high, least, most, stored)))
+        else:
+            return whole
+    low = min(bound.low for bound in bounds)
+    high = max(bound.high for bound in bounds)
+    if low > 0:
+        return span(max(whole.low, low), whole.high, whole.dtype, whole.nan)
+    return span(whole.low, min(whole.high, high), whole.dtype, whole.nan) if high < 0 else whole
+
+
+def _multiplied(base: Range, factors: list[Range], stored: DType) -> Range:
+    """Any number of factors: none that is larger than 1 in magnitude lets the product grow."""
+    dtype = computing_type(stored)
+    limits = everything(dtype)
+    factors = [convert(factor, stored) for factor in factors]
+    nan = base.nan or any(f.nan for f in factors) or base.infinite or any(f.infinite for f in factors)
+    positive = base.low >= 0 and all(f.low >= 0 for f in factors)
+    shrinking = all(f.low >= -1 and f.high <= 1 for f in factors)
+    if shrinking and not nan:
+        most = max(abs(base.low), abs(base.high))
+        return span(type(most)(0) if positive else -most, most, dtype)
+    if not is_float(dtype):
+        return limits
+    overflows = nan or not all(f.finite and not f.zero for f in factors)  # inf * 0
+    return span(0.0 if positive else -math.inf, math.inf, dtype, overflows)
+
+
+def nonzero(program: Program, place: Place) -> str | None:
+    """Evidence that the expression at a place is never zero (it may be NaN)."""
+    return _claim(program, place, lambda r: not r.zero)
+
+
+def positive(program: Program, place: Place) -> str | None:
+    """Evidence that the expression is above zero (it may be NaN)."""
+    return _claim(program, place, lambda r: r.low >= 0 and not r.zero)
+
+
+def non_negative(program: Program, place: Place) -> str | None:
+    """Evidence that the expression is zero or more (it may be NaN)."""
+    return _claim(program, place, lambda r: r.low >= 0)
+
+
+def finite(program: Program, place: Place) -> str | None:
+    """Evidence that the expression is no infinity and no NaN."""
+    return _claim(program, place, lambda r: r.finite)
+
+
+def never_nan(program: Program, place: Place) -> str | None:
+    """Evidence that the expression is no NaN."""
+    return _claim(program, place, lambda r: not r.nan)
+
+
+def _claim(program: Program, place: Place, holds: Callable[[Range], bool]) -> str | None:
+    found = ranges(program)
+    return evidence(found, place) if holds(found.at(place)) else None
+
+
+def evidence(found: Ranges, place: Place) -> str:
+    """The bounds of an expression and of the parts that they come from, as one line."""
+    lines: list[str] = []
+    _explain(found, place, lines)
+    return "; ".join(lines)
+
+
+def _explain(found: Ranges, place: Place, lines: list[str]) -> None:
+    expression = expression_at(found.program, place)
+    if isinstance(expression, Integer | Real) or len(lines) > _REASONS:
+        return
+    bounds = found.at(place)
+    text = f"{expression_text(expression)} is in {bounds}"
+    match expression:
+        case Variable(name):
+            text += f", as {name} is a loop variable"
+        case Access(tensor) if tensor in found.writes:
+            count = len(found.writes[tensor])
+            text += f", by {'its one write' if count == 1 else f'all {count} writes'}"
+        case Access():
+            text += ", as any value of its type is"
+        case _:
+            pass
+    lines.append(text)
+    if not isinstance(expression, Access) and place.within is not None:
+        for number, _ in enumerate(operands(expression)):
+            _explain(found, Place(place.path, (*place.within, number)), lines)
