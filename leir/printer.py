@@ -93,8 +93,8 @@ class _Printer:
         return self.braced("_", indices) if indices else ""
 
     def braced(self, mark: str, items: list[str]) -> str:
-        single = len(items) == 1 and len(items[0]) == 1 and not self.full
-        return mark + (items[0] if single else "{" + ",".join(items) + "}")
+        bare = len(items) == 1 and len(items[0]) == 1 and (items[0].isdigit() or items[0].islower()) and not self.full
+        return mark + (items[0] if bare else "{" + ",".join(items) + "}")
 
     def statement(self, statement: Stmt) -> str:
         match statement:
