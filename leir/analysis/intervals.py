@@ -390,7 +390,9 @@ def repeated_sum(a: Range, most: int, dtype: DType) -> Range:
 def _scaled(end: _Exact, drift: _Exact) -> _Exact:
     if end == 0:
         return Fraction(0)
-    return end * float(drift) if isinstance(end, float) or isinstance(drift, float) else end * drift
+    if isinstance(end, float) or isinstance(drift, float):
+        return math.inf if end > 0 else -math.inf
+    return end * drift
 
 
 def least_sum(value: Number, least: int, most: int, dtype: DType) -> Range:
