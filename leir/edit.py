@@ -5,7 +5,7 @@ program and do not survive a step. Nothing here knows about meaning: a rewrite t
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import TypeVar, assert_never
@@ -363,6 +363,31 @@ def rename_tensors(program: Program, names: dict[str, str]) -> Program:
 
     def declared(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
         return tuple(replace(d, tensor=names.get(d.tensor, d.tensor)) for d in declarations)
+
+    return Program(declared(program.inputs), declared(program.outputs), tuple(visit(s) for s in program.body))
+
+
+def with_dtypes(program: Program, dtypes: Mapping[DType, DType]) -> Program:
+    """The program with every dtype replaced as the mapping says: in the signature, in allocations and in casts."""
+
+    def recast(expression: Expr) -> Expr:
+        if isinstance(expression, Cast):
+            return Cast(dtypes.get(expression.dtype, expression.dtype), expression.operand)
+        return expression
+
+    def visit(statement: Stmt) -> Stmt:
+        match statement:
+            case Alloc(dtype=dtype):
+                return replace(statement, dtype=dtypes.get(dtype, dtype))
+            case Loop(body=body):
+                return replace(statement, body=tuple(visit(s) for s in body))
+            case Guard(condition, body):
+                return Guard(map_expression(condition, recast), tuple(visit(s) for s in body))
+            case Equation():
+                return map_statement(statement, recast)
+
+    def declared(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
+        return tuple(replace(d, dtype=dtypes.get(d.dtype, d.dtype)) for d in declarations)
 
     return Program(declared(program.inputs), declared(program.outputs), tuple(visit(s) for s in program.body))
 

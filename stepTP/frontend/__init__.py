@@ -1,0 +1,11 @@
+"""PyTorch to LEIR: `translate` a module, `load_source` a file that holds one, `verify_translation` the result."""
+
+from stepTP.frontend.emitter import UnsupportedOp
+from stepTP.frontend.source import LoadedSource, SourceError, load_source, load_text
+from stepTP.frontend.translation import Translation, bind, translate
+from stepTP.frontend.verification import Verdict, verify_translation
+
+__all__ = [
+    "LoadedSource", "SourceError", "Translation", "UnsupportedOp", "Verdict", "bind", "load_source", "load_text",
+    "translate", "verify_translation",
+]  # fmt: skip

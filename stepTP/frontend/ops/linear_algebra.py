@@ -1,0 +1,56 @@
+"""Products of matrices: one accumulation over the shared axis, then one nest for what is added."""
+
+from leir.syntax import Binary
+from stepTP.frontend.emitter import Emitter, axes, converted
+from stepTP.frontend.ops.pointwise import pointwise
+from stepTP.frontend.table import emits
+from stepTP.frontend.values import Buffer, Scalar, Value, stretched
+
+
+def accumulate_product(e: Emitter, x: Value, y: Value, into: Buffer) -> Value:
+    """Emits `into += x @ y` by the rules of `torch.matmul`, for operands of any rank.
+
+    x is (..., m, k) or (k,), y is (..., k, n) or (k,); leading axes broadcast; `into` has the axes that are there.
+    """
+    point, inner = axes(into.shape, x.shape[-1:])
+    batch = len(into.shape) - (len(x.shape) > 1) - (len(y.shape) > 1)
+    row = point[batch : batch + 1] if len(x.shape) > 1 else ()
+    column = point[-1:] if len(y.shape) > 1 else ()
+    left = converted(x, into.dtype).element((*stretched(point[:batch], x.shape[:-2]), *row, *inner))
+    right = converted(y, into.dtype).element((*stretched(point[:batch], y.shape[:-2]), *inner, *column))
+    e.assign(into.at(point), "+=", Binary("*", left, right), point, inner)
+    return into.value
+
+
+def product(e: Emitter, x: Value, y: Value) -> Value:
+    """The product in a temporary of the result's shape, for a nest that follows."""
+    return accumulate_product(e, x, y, e.temporary(e.shape(), e.accumulator()))
+
+
+@emits("mm", "bmm", "matmul", "mv", "dot")
+def matmul(e: Emitter, x: Value, y: Value) -> Value:
+    into = e.result(dtype=e.accumulator())
+    accumulate_product(e, x, y, into)
+    return e.settled(into)
+
+
+@emits("linear")
+def linear(e: Emitter, x: Value, weight: Value, bias: Value | None = None) -> Value:
+    transposed = weight.view(weight.shape[::-1], lambda point: point[::-1])
+    if bias is None:
+        return matmul(e, x, transposed)
+    return pointwise(e, "x+y", product(e, x, transposed), bias)
+
+
+@emits("addmm", "baddbmm", "addmv")
+def add_product(e: Emitter, added: Value, x: Value, y: Value, *, beta: Scalar = 1, alpha: Scalar = 1) -> Value:
+    """beta * added + alpha * (x @ y); a beta of 0 ignores `added`, NaN or not."""
+    if beta == 0 and alpha == 1:
+        return matmul(e, x, y)
+    scaled = "x" if alpha == 1 else "x*z"
+    if beta == 0:
+        return pointwise(e, scaled, product(e, x, y), 0, alpha)
+    if beta == 1:
+        return pointwise(e, f"{scaled}+y", product(e, x, y), added, alpha)
+    weight = f"y*{beta!r}" if beta > 0 else f"y*(-{-beta!r})"
+    return pointwise(e, f"{scaled}+{weight}", product(e, x, y), added, alpha)

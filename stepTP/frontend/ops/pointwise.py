@@ -1,0 +1,305 @@
+"""Element-wise ops, each one nest: formulas are written in LEIR, with the operands as the variables x, y, z.
+
+Forms that cannot overflow: exp(min(x,0))/(1+exp(-abs(x))) for the logistic function, whose arguments of exp are never
+positive. Operands are converted to the dtype that PyTorch computes in before the formula sees them.
+"""
+
+from functools import cache, partial
+from typing import Any
+
+from leir.edit import substitute_in
+from leir.parser import parse_expression
+from leir.syntax import Binary, DType, Expr, Select
+from stepTP.frontend.emitter import Emitter, converted, scalar
+from stepTP.frontend.table import emits
+from stepTP.frontend.values import FLOATS, INTEGERS, Scalar, Value, broadcast, constant
+
+Operand = Value | Scalar
+
+LOGISTIC = "exp(min(x,0.0))/(1.0+exp(-abs(x)))"
+
+UNARY = {
+    "abs": "abs(x)",
+    "neg": "-x",
+    "exp": "exp(x)",
+    "exp2": "exp(x*0.6931471805599453)",
+    "expm1": "expm1(x)",
+    "log": "log(x)",
+    "log1p": "log1p(x)",
+    "log2": "log(x)/0.6931471805599453",
+    "log10": "log(x)/2.302585092994046",
+    "log_sigmoid": "min(x,0.0)-log1p(exp(-abs(x)))",
+    "sqrt": "sqrt(x)",
+    "rsqrt": "1.0/sqrt(x)",
+    "reciprocal": "1.0/x",
+    "sin": "sin(x)",
+    "cos": "cos(x)",
+    "erf": "erf(x)",
+    "tanh": "tanh(x)",
+    "sigmoid": LOGISTIC,
+    "silu": f"x*({LOGISTIC})",
+    "hardsigmoid": "min(max(x+3.0,0.0),6.0)/6.0",
+    "hardswish": "x*min(max(x+3.0,0.0),6.0)/6.0",
+    "mish": "x*tanh(max(x,0.0)+log1p(exp(-abs(x))))",
+}
+ROUNDING = {
+    "floor": "floor(x)",
+    "ceil": "-floor(-x)",
+    "round": "round(x)",
+    "trunc": "if_then_else(x<0.0,-floor(-x),floor(x))",
+}
+BINARY = {
+    "mul.Tensor": "x*y",
+    "mul.Scalar": "x*y",
+    "div.Tensor": "x/y",
+    "div.Scalar": "x/y",
+    "maximum": "max(x,y)",
+    "minimum": "min(x,y)",
+}
+COMPARISONS = {"eq": "x==y", "ne": "x!=y", "lt": "x<y", "le": "x<=y", "gt": "x>y", "ge": "x>=y"}
+
+
+@cache
+def _parsed(text: str) -> Expr:
+    return parse_expression(text)
+
+
+def formula(text: str, **operands: Expr) -> Expr:
+    """The expression that LEIR text writes, with its variables replaced."""
+    return substitute_in(_parsed(text), operands)
+
+
+def pointwise(e: Emitter, text: str, *operands: Operand, dtype: DType | None = None) -> Value:
+    """One nest over the op's result: a formula of operands x, y, z, in the result's dtype or another."""
+    computing = dtype or e.dtype()
+    values = [operand if isinstance(operand, Value) else scalar(operand, computing) for operand in operands]
+    result = e.result()
+    elements = [broadcast(converted(value, computing), result.shape).element for value in values]
+
+    def element(point: Any) -> Expr:
+        return formula(text, **{name: element(point) for name, element in zip("xyz", elements, strict=False)})
+
+    return e.fill(result, element)
+
+
+def _unary(text: str, e: Emitter, x: Value) -> Value:
+    return pointwise(e, text, x)
+
+
+def _binary(text: str, e: Emitter, x: Operand, y: Operand) -> Value:
+    return pointwise(e, text, x, y)
+
+
+def _comparison(text: str, e: Emitter, x: Operand, y: Operand) -> Value:
+    return pointwise(e, text, x, y, dtype=e.computing_dtype(*e.node.args))
+
+
+for _name, _text in UNARY.items():
+    emits(_name)(partial(_unary, _text))
+for _name, _text in BINARY.items():
+    emits(_name)(partial(_binary, _text))
+for _name, _text in COMPARISONS.items():
+    emits(f"{_name}.Tensor", f"{_name}.Scalar")(partial(_comparison, _text))
+
+
+def _rounding(text: str, e: Emitter, x: Value) -> Value:
+    return pointwise(e, text if x.dtype in FLOATS else "x", x)
+
+
+for _name, _text in ROUNDING.items():
+    emits(_name)(partial(_rounding, _text))
+
+
+@emits("add.Tensor", "add.Scalar")
+def add(e: Emitter, x: Operand, y: Operand, alpha: Scalar = 1) -> Value:
+    return pointwise(e, "x+y", x, y) if alpha == 1 else pointwise(e, "x+y*z", x, y, alpha)
+
+
+@emits("sub.Tensor", "sub.Scalar")
+def subtract(e: Emitter, x: Operand, y: Operand, alpha: Scalar = 1) -> Value:
+    return pointwise(e, "x-y", x, y) if alpha == 1 else pointwise(e, "x-y*z", x, y, alpha)
+
+
+@emits("rsub.Tensor", "rsub.Scalar")
+def subtract_from(e: Emitter, x: Operand, y: Operand, alpha: Scalar = 1) -> Value:
+    return subtract(e, y, x, alpha) if alpha == 1 else pointwise(e, "y-x*z", x, y, alpha)
+
+
+@emits("div.Tensor_mode", "div.Scalar_mode")
+def divide(e: Emitter, x: Operand, y: Operand, rounding_mode: str | None = None) -> Value:
+    match rounding_mode:
+        case None:
+            return pointwise(e, "x/y", x, y)
+        case "trunc" if e.dtype() in FLOATS:
+            return pointwise(e, ROUNDING["trunc"].replace("x", "(x/y)"), x, y)
+        case "floor" if e.dtype() in INTEGERS:
+            return pointwise(e, "x//y", x, _nonzero(e, y))
+        case _:
+            return e.refuse(f"rounding_mode={rounding_mode!r} on {e.dtype()}")
+
+
+@emits("remainder.Tensor", "remainder.Scalar")
+def modulo(e: Emitter, x: Operand, y: Operand) -> Value:
+    if e.dtype() not in INTEGERS:
+        e.refuse(f"remainder of {e.dtype()}: LEIR's % takes integers")
+    return pointwise(e, "x%y", x, _nonzero(e, y))
+
+
+def _nonzero(e: Emitter, divisor: Operand) -> Operand:
+    number = divisor.constant if isinstance(divisor, Value) else divisor
+    if number is None or number == 0:
+        e.refuse("integer division by what is not a nonzero constant")
+    return divisor
+
+
+@emits("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
+def power(e: Emitter, x: Operand, y: Operand) -> Value:
+    """Exponents that PyTorch computes by products and roots are written so; an integer base takes no others."""
+    exponent = y.constant if isinstance(y, Value) else y
+    if exponent is not None and float(exponent) in _POWERS:
+        number = float(exponent)
+        if (number.is_integer() and number >= 0) or e.dtype() in FLOATS:
+            return pointwise(e, _POWERS[number], x)
+    if e.dtype() in FLOATS:
+        return pointwise(e, "x**y", x, y)
+    if isinstance(exponent, int) and 0 < exponent <= 64:
+        return pointwise(e, "*".join(["x"] * exponent), x)
+    return e.refuse(f"a power with a base of {e.dtype()} and an exponent that is no small constant")
+
+
+_POWERS = {
+    -2.0: "1.0/(x*x)",
+    -1.0: "1.0/x",
+    -0.5: "1.0/sqrt(x)",
+    0.0: "1",
+    0.5: "sqrt(x)",
+    1.0: "x",
+    2.0: "x*x",
+    3.0: "x*x*x",
+}
+
+
+@emits("relu")
+def relu(e: Emitter, x: Value) -> Value:
+    return pointwise(e, "max(x,y)", x, 0)
+
+
+@emits("leaky_relu")
+def leaky_relu(e: Emitter, x: Value, negative_slope: Scalar = 0.01) -> Value:
+    return pointwise(e, "if_then_else(x>0.0,x,x*y)", x, negative_slope)
+
+
+@emits("elu")
+def elu(e: Emitter, x: Value, alpha: Scalar = 1, scale: Scalar = 1, input_scale: Scalar = 1) -> Value:
+    positive = "x" if scale == 1 else "x*z"
+    negative = "expm1(x)" if input_scale == 1 else f"expm1(x*{float(input_scale)!r})"
+    return pointwise(e, f"if_then_else(x>0.0,{positive},{negative}*y)", x, alpha * scale, scale)
+
+
+@emits("gelu")
+def gelu(e: Emitter, x: Value, approximate: str = "none") -> Value:
+    if approximate == "tanh":
+        return pointwise(e, "0.5*x*(1.0+tanh(0.7978845608028654*(x+0.044715*x*x*x)))", x)
+    return pointwise(e, "x*0.5*(1.0+erf(x*0.7071067811865476))", x)
+
+
+@emits("softplus")
+def softplus(e: Emitter, x: Value, beta: Scalar = 1, threshold: Scalar = 20) -> Value:
+    scaled = "x" if beta == 1 else "x*y"
+    smooth = f"max({scaled},0.0)+log1p(exp(-abs({scaled})))"
+    return pointwise(e, f"if_then_else({scaled}>z,x,{smooth if beta == 1 else f'({smooth})/y'})", x, beta, threshold)
+
+
+@emits("sign")
+def sign(e: Emitter, x: Value) -> Value:
+    one, zero = ("1.0", "0.0") if x.dtype in FLOATS else ("1", "0")
+    return pointwise(e, f"if_then_else(x>{zero},{one},if_then_else(x<{zero},-{one},{zero}))", x)
+
+
+@emits("hardtanh")
+def hardtanh(e: Emitter, x: Value, min_val: Scalar = -1, max_val: Scalar = 1) -> Value:
+    return pointwise(e, "min(max(x,y),z)", x, min_val, max_val)
+
+
+@emits("clamp", "clamp.Tensor")
+def clamp(e: Emitter, x: Value, min: Operand | None = None, max: Operand | None = None) -> Value:
+    if min is None or max is None:
+        bound = max if min is None else min
+        assert bound is not None
+        return pointwise(e, "min(x,y)" if min is None else "max(x,y)", x, bound)
+    return pointwise(e, "min(max(x,y),z)", x, min, max)
+
+
+@emits("clamp_min", "clamp_min.Tensor")
+def clamp_min(e: Emitter, x: Value, min: Operand) -> Value:
+    return pointwise(e, "max(x,y)", x, min)
+
+
+@emits("clamp_max", "clamp_max.Tensor")
+def clamp_max(e: Emitter, x: Value, max: Operand) -> Value:
+    return pointwise(e, "min(x,y)", x, max)
+
+
+@emits("where.self")
+def where(e: Emitter, condition: Value, x: Value, y: Value) -> Value:
+    result = e.result()
+    chosen = broadcast(truth(condition), result.shape)
+    x, y = (broadcast(converted(value, e.dtype()), result.shape) for value in (x, y))
+    return e.fill(result, lambda point: Select(chosen.element(point), x.element(point), y.element(point)))
+
+
+def truth(value: Value) -> Value:
+    """The value as a boolean: itself, or whether it is nonzero."""
+    if value.dtype == "bool":
+        return value
+    if value.constant is not None:
+        return constant(value.constant != 0, value.shape, "bool")
+    zero = scalar(0, value.dtype).element(())
+    return Value(value.shape, "bool", lambda point: Binary("!=", value.element(point), zero))
+
+
+@emits("logical_not", "bitwise_not")
+def logical_not(e: Emitter, x: Value) -> Value:
+    return _logical(e, "!x", x)
+
+
+@emits("logical_and", "bitwise_and.Tensor", "bitwise_and.Scalar")
+def logical_and(e: Emitter, x: Operand, y: Operand) -> Value:
+    return _logical(e, "x&&y", x, y)
+
+
+@emits("logical_or", "bitwise_or.Tensor", "bitwise_or.Scalar")
+def logical_or(e: Emitter, x: Operand, y: Operand) -> Value:
+    return _logical(e, "x||y", x, y)
+
+
+@emits("logical_xor", "bitwise_xor.Tensor", "bitwise_xor.Scalar")
+def logical_xor(e: Emitter, x: Operand, y: Operand) -> Value:
+    return _logical(e, "x!=y", x, y)
+
+
+def _logical(e: Emitter, text: str, *operands: Operand) -> Value:
+    if e.dtype() != "bool":
+        e.refuse("bits of integers")
+    values = [truth(o) if isinstance(o, Value) else scalar(bool(o), "bool") for o in operands]
+    return pointwise(e, text, *values)
+
+
+@emits("isnan")
+def is_nan(e: Emitter, x: Value) -> Value:
+    return pointwise(e, "x!=x", x, dtype=x.dtype)
+
+
+@emits("isinf")
+def is_infinite(e: Emitter, x: Value) -> Value:
+    return pointwise(e, "abs(x)==inf", x, dtype=x.dtype)
+
+
+@emits("_to_copy")
+def to_copy(e: Emitter, x: Value, dtype: Any = None) -> Value:
+    if e.dtype() == x.dtype:
+        return x
+    if x.constant is not None:
+        kind = bool if e.dtype() == "bool" else float if e.dtype() in FLOATS else int
+        return constant(kind(x.constant), x.shape, e.dtype())
+    return e.copied(x, e.result())

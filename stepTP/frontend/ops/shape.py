@@ -1,0 +1,176 @@
+"""Views, which cost no nest; pieces put together; tensors known without input."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from leir.syntax import Binary, Expr, Select
+from stepTP.frontend.emitter import Emitter, axes, conjunction, converted
+from stepTP.frontend.indices import Index, expression, inside, quotient, remainder, reshaped
+from stepTP.frontend.ops.pointwise import pointwise
+from stepTP.frontend.table import emits
+from stepTP.frontend.values import Point, Scalar, Value, broadcast, constant, literal
+
+
+@emits("clone", "alias", "detach", "lift_fresh_copy", "contiguous", "detach_", "dropout")
+def same(e: Emitter, x: Value, probability: float = 0.0, train: bool = False) -> Value:
+    if train and probability:
+        e.refuse("dropout in training draws random numbers")
+    return x
+
+
+@emits("view", "_unsafe_view", "reshape")
+def view(e: Emitter, x: Value, size: Sequence[int]) -> Value:
+    shape = e.shape()
+    return x.view(shape, lambda point: reshaped(point, shape, x.shape))
+
+
+@emits("permute")
+def permute(e: Emitter, x: Value, dims: Sequence[int]) -> Value:
+    source = [dim % len(dims) for dim in dims]
+    return x.view(e.shape(), lambda point: [point[source.index(axis)] for axis in range(len(source))])
+
+
+@emits("t", "transpose.int")
+def transpose(e: Emitter, x: Value, first: int = 0, second: int = 1) -> Value:
+    if len(x.shape) < 2:
+        return x
+    order = list(range(len(x.shape)))
+    order[first], order[second] = order[second], order[first]
+    return permute(e, x, order)
+
+
+@emits("expand")
+def expand(e: Emitter, x: Value, size: Sequence[int], implicit: bool = False) -> Value:
+    return broadcast(x, e.shape())
+
+
+@emits("unsqueeze", "squeeze", "squeeze.dim", "squeeze.dims")
+def insert_or_drop_ones(e: Emitter, x: Value, dims: Any = None) -> Value:
+    return view(e, x, e.shape())
+
+
+@emits("select.int")
+def select(e: Emitter, x: Value, dim: int, index: int) -> Value:
+    axis = dim % len(x.shape)
+    chosen = Index((), index % x.shape[axis])
+    return x.view(e.shape(), lambda point: (*point[:axis], chosen, *point[axis:]))
+
+
+@emits("slice.Tensor")
+def slice_tensor(
+    e: Emitter, x: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    axis = dim % len(x.shape)
+    first, _, _ = slice(start, end, step).indices(x.shape[axis])
+    return x.view(e.shape(), lambda p: [i * step + first if n == axis else i for n, i in enumerate(p)])
+
+
+@emits("flip")
+def flip(e: Emitter, x: Value, dims: Sequence[int]) -> Value:
+    turned = {dim % len(x.shape) for dim in dims}
+    return x.view(x.shape, lambda p: [Index((), x.shape[n] - 1) - i if n in turned else i for n, i in enumerate(p)])
+
+
+@emits("repeat")
+def repeat(e: Emitter, x: Value, repeats: Sequence[int]) -> Value:
+    shape = e.shape()
+    missing = len(shape) - len(x.shape)
+    return x.view(shape, lambda p: [remainder(i, size) for i, size in zip(p[missing:], x.shape, strict=True)])
+
+
+@emits("repeat_interleave.self_int")
+def repeat_interleave(e: Emitter, x: Value, repeats: int, dim: int | None = None, output_size: Any = None) -> Value:
+    if dim is None:
+        flat = x.view((prod(x.shape),), lambda p: reshaped(p, (prod(x.shape),), x.shape))
+        return flat.view(e.shape(), lambda p: [quotient(p[0], repeats)])
+    axis = dim % len(x.shape)
+    return x.view(e.shape(), lambda p: [quotient(i, repeats) if n == axis else i for n, i in enumerate(p)])
+
+
+@emits("diagonal")
+def diagonal(e: Emitter, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
+    row, column = dim1 % len(x.shape), dim2 % len(x.shape)
+
+    def where(point: Point) -> list[Index]:
+        rest, along = list(point[:-1]), point[-1]
+        placed = {row: along + max(-offset, 0), column: along + max(offset, 0)}
+        return [placed[n] if n in placed else rest.pop(0) for n in range(len(x.shape))]
+
+    return x.view(e.shape(), where)
+
+
+@emits("cat")
+def concatenate(e: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
+    """One nest for each piece, which writes its part of the result."""
+    result = e.result()
+    axis = dim % len(result.shape)
+    start = 0
+    for piece in tensors:
+        if prod(piece.shape) == 0:  # ATen lets an empty tensor of rank 1 join any others
+            continue
+        (point,) = axes(piece.shape)
+        target = [index + start if n == axis else index for n, index in enumerate(point)]
+        e.assign(result.at(target), "=", converted(piece, result.dtype).element(point), point)
+        start += piece.shape[axis]
+    return result.value
+
+
+@emits("stack")
+def stack(e: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
+    axis = dim % (len(tensors[0].shape) + 1)
+    pieces = [x.view((*x.shape[:axis], 1, *x.shape[axis:]), lambda p: (*p[:axis], *p[axis + 1 :])) for x in tensors]
+    return concatenate(e, pieces, axis)
+
+
+@emits("constant_pad_nd")
+def pad(e: Emitter, x: Value, padding: Sequence[int], value: Scalar = 0) -> Value:
+    """`padding` lists (before, after) from the last axis on; negative numbers cut off."""
+    before = [0] * len(x.shape)
+    for pair in range(len(padding) // 2):
+        before[-1 - pair] = padding[2 * pair]
+    filling = literal(value, e.dtype())
+
+    def element(point: Point) -> Expr:
+        source = tuple(index - start for index, start in zip(point, before, strict=True))
+        bounds = [
+            condition for index, size in zip(source, x.shape, strict=True) for condition in inside(index, 0, size)
+        ]
+        condition = conjunction(bounds)
+        return x.element(source) if condition is None else Select(condition, x.element(source), filling)
+
+    return e.fill(e.result(), element)
+
+
+@emits("tril", "triu")
+def triangle(e: Emitter, x: Value, diagonal: int = 0) -> Value:
+    lower = e.op == "aten.tril.default"
+    zero = literal(0, x.dtype)
+
+    def element(point: Point) -> Expr:
+        limit, column = point[-2] + diagonal, point[-1]
+        above = column - limit
+        if above.high <= 0 if lower else above.low >= 0:
+            return x.element(point)
+        small, large = (column, limit) if lower else (limit, column)
+        return Select(Binary("<=", expression(small), expression(large)), x.element(point), zero)
+
+    return e.fill(e.result(), element)
+
+
+@emits("full", "full_like", "scalar_tensor")
+def full(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
+    """The last argument is the number; a size or a tensor to be like may come before it."""
+    try:
+        return constant(arguments[-1], e.shape(), e.dtype())
+    except ValueError as error:
+        e.refuse(str(error))
+
+
+@emits("arange.start_step")
+def arange(e: Emitter, start: Scalar, end: Scalar, step: Scalar = 1, dtype: Any = None) -> Value:
+    """Loop variables are i64, so a range of i64 is an expression; any other is a nest that converts."""
+    if e.dtype() == "i64" and isinstance(start, int) and isinstance(step, int):
+        return Value(e.shape(), "i64", lambda point: expression(point[0] * step + start))
+    position = Value(e.shape(), "i64", lambda point: expression(point[0]))
+    return pointwise(e, "y+x*z", position, start, step)
