@@ -154,6 +154,23 @@ def perfect_nest(statement: Stmt, path: Path = ()) -> tuple[tuple[Path, Loop | G
     return tuple(levels)
 
 
+def sole_equation(statement: Stmt, path: Path = ()) -> tuple[Path, Equation] | None:
+    """The equation of a perfect nest that holds nothing else, with its path; None for anything else."""
+    levels = perfect_nest(statement, path)
+    match levels[-1][1].body if levels else ():
+        case (Equation() as found,):
+            return (*levels[-1][0], 0), found
+        case _:
+            return None
+
+
+def nested(levels: Iterable[Loop | Guard], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The nest with these levels, from the outside in, around a list of statements; the list itself for no levels."""
+    for level in reversed(tuple(levels)):
+        body = (replace(level, body=body),)
+    return body
+
+
 def loops_around(program: Program, path: Path) -> tuple[Loop, ...]:
     """The loops around the statement at `path`, from the outside in."""
     return tuple(node for _, node in enclosing(program, path) if isinstance(node, Loop))

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from leir.analysis.access import Tensor, tensors
+from leir.analysis.kernels import BYTES
 from leir.check.diagnostic import Limits
 from leir.edit import (
     accesses,
@@ -44,7 +45,6 @@ from leir.printer import header_text
 from leir.syntax import SCOPES, Access, Alloc, Expr, Guard, Loop, Path, Program, Scope, Stmt, Variable
 from strategies.base import BitExact, Fact, Level, Strategy, flow_preserved, listed, path_text, same_loops
 
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i32": 4, "i64": 8, "bool": 1}
 WORDS = {"g": "global memory", "s": "shared memory", "l": "local memory"}
 LARGEST = 2**31 - 1  # elements of a tensor
 

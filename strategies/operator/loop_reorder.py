@@ -17,12 +17,11 @@ Inverse: loop_reorder.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 from leir.analysis.flow import flow_difference
 from leir.analysis.types import is_float, type_of
-from leir.edit import accesses, dtypes, expressions, perfect_nest, replace_at, statement_at, variables_of, walk
+from leir.edit import accesses, dtypes, expressions, nested, perfect_nest, replace_at, statement_at, variables_of, walk
 from leir.printer import expression_text, header_text
 from leir.syntax import Access, Binary, Equation, Expr, Guard, Loop, Path, Program, Variable
 from strategies.base import (
@@ -92,10 +91,8 @@ class LoopReorder(Strategy):
         bound = [n for n in guards if first.variable in variables_of(*expressions(between[n]))]
         moving = [n for n in guards if bound and n >= bound[0]]
         staying = [node for n, node in enumerate(between) if n not in moving]
-        body = last.body
-        for level in reversed([last, *staying, first, *(between[n] for n in moving)]):
-            body = (replace(level, body=body),)
-        return replace_at(program, self.outer, *body)
+        levels = [last, *staying, first, *(between[n] for n in moving)]
+        return replace_at(program, self.outer, *nested(levels, last.body))
 
     def is_bit_exact(self, program: Program) -> bool:
         after = self.rewrite(program)

@@ -1,0 +1,73 @@
+"""Whether a nest is a full reduction: each element of its tensor is the sum, or the maximum, of one whole row."""
+
+from collections.abc import Collection
+
+from leir.analysis.dataflow import conjunction
+from leir.analysis.isl import TooHard, example
+from leir.analysis.model import domain, lifetimes, statements_of, subscripts
+from leir.analysis.types import is_float
+from leir.edit import accesses, dtypes, expressions, perfect_nest, sole_equation, statement_at, variables_of, walk
+from leir.printer import statement_text
+from leir.syntax import Access, AssignOp, Equation, Loop, Path, Program, Variable
+
+
+def why_not_full_reduction(program: Program, nest: Path, op: AssignOp) -> str:
+    """Why the nest at a path is not the full reduction of float rows by an operator, in words; empty if it is.
+
+    It is if it holds one accumulation by the operator, over at least one loop of the nest, nothing else writes its
+    tensor, no guard around reads it, and each element takes the terms of one row only.
+    """
+    levels = perfect_nest(statement_at(program, nest), nest)
+    found = sole_equation(statement_at(program, nest), nest)
+    if found is None:
+        return "the nest holds more than one equation"
+    path, equation = found
+    text, tensor = statement_text(equation), equation.target.tensor
+    rows = variables_of(equation.target)
+    reduced = [p for p, level in levels if isinstance(level, Loop) and level.variable not in rows]
+    if equation.op != op or not reduced:
+        return f"{text} is no reduction by {op} over a loop of its nest"
+    if not is_float(dtypes(program)[tensor]):
+        return f"{tensor} is {dtypes(program)[tensor]}, not a float"
+    if sum(isinstance(s, Equation) and s.target.tensor == tensor for _, s in walk(program)) > 1:
+        return f"{text} is not the only equation that writes {tensor}"
+    if any(a.tensor == tensor for _, level in levels for e in expressions(level) for a in accesses(e)):
+        return f"a guard around {text} reads {tensor}"
+    if not is_row_by_row(program, path, reduced):
+        return f"an element of {tensor} may take terms from more than one row"
+    return ""
+
+
+def is_row_by_row(program: Program, equation: Path, reduced: Collection[Path]) -> bool:
+    """Whether instances of an equation that write one element in one lifetime differ in the `reduced` loops at most.
+
+    False too where it cannot be proved.
+    """
+    statement = next(s for s in statements_of(program) if s.path == equation)
+    assert isinstance(statement.node, Equation)
+    target = statement.uses[-1]
+    life = lifetimes(program).get(statement.node.target.tensor, 0)
+    apart = [
+        number
+        for number, (path, loop) in enumerate(statement.loops)
+        if number >= life and path not in reduced and not _is_subscript(target.access, loop.variable)
+    ]
+    if not apart:
+        return True
+    sides = [subscripts(target, statement.names(tag, life)) for tag in ("a", "b")]
+    if None in sides[0]:
+        return False
+    equal = [f"{one} = {other}" for one, other in zip(*sides, strict=True)]
+    names = [statement.dimensions(tag, life) for tag in ("a", "b")]
+    dimensions = ",".join([*names[0], *names[1][life:]])
+    where = conjunction([*domain(statement, "a", life), *domain(statement, "b", life), *equal])
+    try:
+        differ = (f"{{ [{dimensions}] : {where} and {names[0][n]} < {names[1][n]} }}" for n in apart)
+        return all(example(question) is None for question in differ)
+    except TooHard:
+        return False
+
+
+def _is_subscript(access: Access, variable: str) -> bool:
+    """Whether one subscript is the variable itself: then equal elements mean equal values."""
+    return Variable(variable) in access.indices
