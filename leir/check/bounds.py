@@ -1,0 +1,244 @@
+"""Every subscript stays within its tensor, with guards, branches and lazy `&&`, `||` taken into account.
+
+An integer read inside a subscript or a guard is a dimension of its own, bounded by its type, by what its defining
+equations can store, and by the guards around: so a guarded or clamped gather is proved like any other subscript. A
+subscript that only inputs decide is a precondition instead.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from leir.analysis.access import Tensor, dtype_interval, tensors
+from leir.analysis.affine import UNBOUNDED, Interval, affine, condition, interval
+from leir.analysis.dependence import at, iteration, question
+from leir.analysis.isl import TooHard, example, largest, smallest
+from leir.analysis.model import Statement, Use, bounds, names_at, ranges_of, statements_of
+from leir.analysis.types import is_integer, type_of
+from leir.check.diagnostic import Diagnostic
+from leir.edit import accesses, variables_of
+from leir.printer import expression_text
+from leir.syntax import Access, Cast, DType, Equation, Expr, Path, Place, Program
+
+_INFINITE = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """The value of `subscript`, which reads the inputs `index`, is in low..high wherever `place` is reached.
+
+    `place` is the subscript, number `dimension` of an access to `tensor`.
+    """
+
+    index: tuple[str, ...]
+    subscript: Expr
+    low: int
+    high: int
+    tensor: str
+    dimension: int
+    place: Place
+
+
+def check_bounds(program: Program) -> Iterator[Diagnostic]:
+    """A diagnostic for every subscript that leaves its tensor, or is not proven to stay."""
+    for finding in _findings(program):
+        if isinstance(finding, Diagnostic):
+            yield finding
+
+
+def preconditions(program: Program) -> tuple[Precondition, ...]:
+    """What inputs must satisfy so that every gather stays within its tensor."""
+    return tuple(finding for finding in _findings(program) if isinstance(finding, Precondition))
+
+
+@lru_cache(maxsize=64)
+def _findings(program: Program) -> tuple[Diagnostic | Precondition, ...]:
+    known = _Values(program)
+    result: list[Diagnostic | Precondition] = []
+    for statement in statements_of(program):
+        for use in statement.uses:
+            for number, (index, size) in enumerate(zip(use.access.indices, known.shape(use), strict=False)):
+                finding = _finding(known, statement, use, number, index, size)
+                if finding is not None and finding not in result:
+                    result.append(finding)
+    return tuple(result)
+
+
+class _Values:
+    """What is known of the integers that a program's tensors hold."""
+
+    def __init__(self, program: Program) -> None:
+        self.tensors: dict[str, Tensor] = tensors(program)
+        self.dtypes: dict[str, DType] = {name: tensor.dtype for name, tensor in self.tensors.items()}
+        self.statements = statements_of(program)
+        self.known: dict[str, Interval] = {}
+
+    def shape(self, use: Use) -> tuple[int, ...]:
+        return self.tensors[use.access.tensor].shape
+
+    def interval(self, expression: Expr, statement: Statement) -> Interval:
+        """Where an integer expression of a statement stays."""
+        ranges = ranges_of(statement)
+
+        def of_opaque(part: Expr) -> Interval:
+            match part:
+                case Access(tensor):
+                    return self.of_tensor(tensor)
+                case Cast(dtype, operand):
+                    least, most = dtype_interval(dtype)
+                    if self.is_integer(operand):
+                        low, high = interval(operand, ranges, of_opaque)
+                        return (low, high) if least <= low and high <= most else (least, most)
+                    return (least, most)
+                case _:
+                    return UNBOUNDED
+
+        return interval(expression, ranges, of_opaque)
+
+    def is_integer(self, expression: Expr) -> bool:
+        return is_integer(type_of(expression, self.dtypes))
+
+    def of_tensor(self, name: str) -> Interval:
+        """The interval of what an integer tensor's elements hold: for a temporary, what its equations store."""
+        tensor = self.tensors[name]
+        if name not in self.known:
+            whole = dtype_interval(tensor.dtype)
+            self.known[name] = whole  # what its own equations may assume of it
+            if tensor.role != "input":
+                stored = [self.stored(statement) for statement in self.writers(name)]
+                low = min((a for a, _ in stored), default=-_INFINITE)
+                high = max((b for _, b in stored), default=_INFINITE)
+                if whole[0] <= low and high <= whole[1]:
+                    self.known[name] = (low, high)
+        return self.known[name]
+
+    def writers(self, name: str) -> list[Statement]:
+        return [s for s in self.statements if isinstance(s.node, Equation) and s.node.target.tensor == name]
+
+    def stored(self, statement: Statement) -> Interval:
+        """The interval of what an equation stores; unbounded for accumulations and what is no integer."""
+        node = statement.node
+        assert isinstance(node, Equation)
+        if node.op != "=" or not self.is_integer(node.value):
+            return UNBOUNDED
+        low, high = self.interval(node.value, statement)
+        if low > -_INFINITE and high < _INFINITE:
+            return (low, high)
+        atoms = _Atoms(self, statement)
+        text = affine(node.value, statement.names("x"), atoms)
+        if text is None:
+            return (low, high)
+        where = [*bounds(statement, "x"), *_conditions(self, statement, statement.uses[-1], atoms), f"v = {text}"]
+        asked = question(["v", *statement.dimensions("x"), *atoms.names()], [*where, *atoms.limits()])
+        try:
+            least, most = smallest(asked, 0), largest(asked, 0)
+        except TooHard:
+            return (low, high)
+        return (low if least is None else least, high if most is None else most)
+
+
+class _Atoms:
+    """Dimensions `z0`, `z1`, ... that stand for the values of opaque integer expressions in one instance."""
+
+    def __init__(self, values: _Values, statement: Statement) -> None:
+        self.values = values
+        self.statement = statement
+        self.found: dict[tuple[Expr, tuple[str | None, ...]], str] = {}
+
+    def __call__(self, expression: Expr) -> str | None:
+        if not self.values.is_integer(expression):
+            return None
+        names = self.statement.names("x")
+        if isinstance(expression, Cast) and self.values.is_integer(expression.operand):
+            least, most = dtype_interval(expression.dtype)
+            low, high = self.values.interval(expression.operand, self.statement)
+            if least <= low and high <= most:
+                return affine(expression.operand, names, self)
+        key = (expression, tuple(names.get(variable) for variable in sorted(variables_of(expression))))
+        return self.found.setdefault(key, f"z{len(self.found)}")
+
+    def names(self) -> list[str]:
+        return list(self.found.values())
+
+    def limits(self) -> list[str]:
+        """isl constraints: each value stays in its interval. 64-bit ends say nothing that a question could need."""
+        result: list[str] = []
+        for (expression, _), name in self.found.items():
+            low, high = self.values.interval(expression, self.statement)
+            result += [f"{name} >= {int(low)}"] if low > -(2**62) else []
+            result += [f"{name} <= {int(high)}"] if high < 2**62 else []
+        return result
+
+
+def _conditions(values: _Values, statement: Statement, use: Use, atoms: "_Atoms") -> list[str]:
+    """isl constraints from the guards around a statement and the conditions that reach an access."""
+    result: list[str] = []
+    for path, guard in statement.guards:
+        keeps: Callable[[Expr], str | None] = _Unwritten(values, path, atoms)
+        result.append(condition(guard.condition, names_at(statement, path, "x"), atoms=keeps))
+    names = statement.names("x")
+    result += [condition(e, names, holds=holds, atoms=atoms) for e, holds in use.conditions]
+    return result
+
+
+class _Unwritten:
+    """Atoms for a guard: only of values that nothing below the guard overwrites before they are read again."""
+
+    def __init__(self, values: _Values, guard: Path, atoms: _Atoms) -> None:
+        below = (s.node for s in values.statements if s.path[: len(guard)] == guard)
+        self.written = {node.target.tensor for node in below if isinstance(node, Equation)}
+        self.atoms = atoms
+
+    def __call__(self, expression: Expr) -> str | None:
+        if any(access.tensor in self.written for access in accesses(expression)):
+            return None
+        return self.atoms(expression)
+
+
+def _finding(
+    values: _Values, statement: Statement, use: Use, number: int, index: Expr, size: int
+) -> Diagnostic | Precondition | None:
+    low, high = values.interval(index, statement)
+    if low >= 0 and high < size:
+        return None
+    atoms = _Atoms(values, statement)
+    text = affine(index, statement.names("x"), atoms)
+    place = Place(use.place.path, (*(use.place.within or ()), number))
+    shown = f"subscript {number + 1} of {expression_text(use.access)}"
+    outside = f"outside 0..{size - 1}, the range of {use.access.tensor}"
+    if text is None:
+        return Diagnostic("bounds-not-proven", f"{shown} is not quasi-affine: it may be {outside}", place)
+    in_subscript = tuple(expression for expression, _ in atoms.found)
+    where = [*bounds(statement, "x"), *_conditions(values, statement, use, atoms), *atoms.limits()]
+    dimensions = [*statement.dimensions("x"), *atoms.names()]
+    try:
+        point = example(question([*dimensions, "v"], [*where, f"v = {text}", f"(v < 0 or v >= {size})"]))
+    except TooHard as reason:
+        return Diagnostic("bounds-not-proven", f"{shown} is too hard to bound ({reason}): it may be {outside}", place)
+    if point is None:
+        return None
+    read = tuple(dict.fromkeys(access.tensor for e in in_subscript for access in accesses(e)))
+    if read and all(values.tensors[name].role == "input" for name in read) and _is_decided_by_inputs(values, index):
+        return Precondition(read, index, 0, size - 1, use.access.tensor, number, place)
+    when = at(iteration(statement, point))
+    if in_subscript:
+        chosen = zip(in_subscript, point[len(statement.loops) :], strict=False)
+        parts = ", ".join(f"{expression_text(e)} = {v}" for e, v in chosen)
+        code = "gather-out-of-range" if read else "bounds-not-proven"
+        return Diagnostic(code, f"{shown} may be {point[-1]}{when} with {parts}, {outside}", place)
+    if _is_exact(statement, use):
+        return Diagnostic("out-of-bounds", f"{shown} is {point[-1]}{when}, {outside}", place)
+    reason = f"{shown} may be {point[-1]}{when}, {outside}: a condition around it is not quasi-affine"
+    return Diagnostic("bounds-not-proven", reason, place)
+
+
+def _is_decided_by_inputs(values: _Values, index: Expr) -> bool:
+    return all(values.tensors[access.tensor].role == "input" for access in accesses(index))
+
+
+def _is_exact(statement: Statement, use: Use) -> bool:
+    names = statement.names("x")
+    return all(
+        condition(e, names, holds=holds) == condition(e, names, holds=holds, opaque=False)
+        for e, holds in [*((guard.condition, True) for _, guard in statement.guards), *use.conditions]
+    )
