@@ -8,10 +8,13 @@ statements that these leave standing.
 from typing import TYPE_CHECKING
 
 from leir.check.allocation import check_allocation
+from leir.check.bounds import check_bounds
 from leir.check.codes import CODES
+from leir.check.definedness import check_definedness
 from leir.check.diagnostic import Diagnostic, IllFormed, Limits, Located
 from leir.check.divisors import check_divisors
 from leir.check.kernels import check_kernels
+from leir.check.kinds import check_kinds
 from leir.check.names import check_names, check_ranks, check_tree
 from leir.check.types import check_types
 from leir.syntax import Program
@@ -34,6 +37,9 @@ def check(program: Program, limits: Limits = Limits()) -> tuple[Diagnostic, ...]
         found += check_divisors(program)
         found += check_allocation(program)
         found += check_kernels(program, limits)
+        found += check_bounds(program)
+        found += check_definedness(program)
+        found += check_kinds(program)
     return tuple(sorted(dict.fromkeys(found), key=lambda d: (d.place.path, d.place.within or ())))
 
 

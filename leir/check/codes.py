@@ -48,4 +48,20 @@ CODES: dict[str, str] = {
     "too-many-copies": "unrolled loops make more than 1,024 copies of a body",
     "vector-body": "the body of a V loop is not one equation, guarded or not",
     "vector-extent": "the extent of a V loop is not 2..64",
+    # bounds
+    "out-of-bounds": "a subscript leaves its tensor",
+    "gather-out-of-range": "a subscript that reads a tensor is not proven to stay within its tensor",
+    "bounds-not-proven": "a subscript, or a condition around it, is not quasi-affine and not proven to stay within",
+    # definedness
+    "read-before-write": "an element is read that nothing has written",
+    "output-not-written": "an element of an output is not provably written",
+    "definedness-not-proven": "isl did not find within its limit what has written an element",
+    # loop kinds
+    "loop-carries-dependence": "iterations of a P, V or B loop depend on each other",
+    "reduction-across-loop": "a P, V or B loop is reduced across",
+    "independence-not-proven": "accesses of different iterations are not quasi-affine and may touch one element",
+    "dependence-between-blocks": "two blocks of a kernel touch one element, and one of them writes it",
+    "dependence-between-threads": "two threads touch one element in one phase, and one of them writes it",
+    "phases-exchange-through-global": "data passes between threads, from phase to phase, through a g tensor",
+    "local-used-by-two-threads": "two threads use one element of an l tensor",
 }
