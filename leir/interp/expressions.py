@@ -14,15 +14,18 @@ import numpy as np
 from leir.interp import arithmetic
 from leir.interp.arithmetic import Computing, Type, promote
 from leir.interp.errors import InterpreterError
-from leir.interp.tensors import Tensor
+from leir.interp.tensors import Linear, Ranges, Tensor, interval, linear
 from leir.syntax import (
     Access,
+    Alloc,
     Binary,
     Call,
     Cast,
     DType,
+    Equation,
     Expr,
     Integer,
+    Loop,
     Path,
     Real,
     Select,
@@ -55,6 +58,8 @@ class Emitter(ABC):
         self.namespace = namespace
         self.path: Path = ()
         self.count = 0
+        self.ranges: Ranges = {}
+        self.live: dict[str, Tensor] = {name: t for name, t in tensors.items() if t.allocated is None}
 
     @abstractmethod
     def variable(self, name: str) -> str:
@@ -94,6 +99,51 @@ class Emitter(ABC):
 
     def fail(self, reason: str) -> InterpreterError:
         return InterpreterError(reason, self.path)
+
+    def enter(self, loop: Loop) -> None:
+        """Binds the loop's variable."""
+        if loop.variable in self.ranges:
+            raise self.fail(f"{loop.variable} is the variable of a loop around this one")
+        self.ranges[loop.variable] = (loop.first, loop.first + loop.extent - 1)
+
+    def bound(self, name: str) -> None:
+        if name not in self.ranges:
+            raise self.fail(f"{name} is not the variable of a loop around this statement")
+
+    def tensor(self, access: Access) -> Tensor:
+        tensor = self.live.get(access.tensor)
+        if tensor is None:
+            raise self.fail(f"{access.tensor} is used outside its lifetime")
+        if len(access.indices) != tensor.rank:
+            raise self.fail(f"{tensor.name} has rank {tensor.rank} and is used with {len(access.indices)} subscripts")
+        return tensor
+
+    def target(self, statement: Equation) -> Tensor:
+        """The tensor that an equation may write."""
+        tensor = self.tensor(statement.target)
+        if tensor.role == "input":
+            raise self.fail(f"{tensor.name} is an input and is written")
+        if tensor.dtype == "bool" and statement.op != "=":
+            raise self.fail(f"{tensor.name} is bool and is accumulated into")
+        return tensor
+
+    def declared(self, statement: Alloc) -> Tensor:
+        """The tensor whose lifetime an allocation starts."""
+        tensor = self.tensors[statement.tensor]
+        if tensor.allocated != self.path:
+            raise self.fail(f"{tensor.name} is declared twice")
+        self.live[tensor.name] = tensor
+        return tensor
+
+    def inside(self, tensor: Tensor, number: int, index: Expr) -> Linear | None:
+        """The subscript as a linear form, if it is one and always within the tensor."""
+        form = linear(index)
+        if form is None or tensor.shape is None:
+            return None
+        for name in form.coefficients:
+            self.bound(name)
+        bounds = interval(index, self.ranges)
+        return form if bounds is not None and bounds[0] >= 0 and bounds[1] < tensor.shape[number] else None
 
     def fresh(self, prefix: str) -> str:
         self.count += 1

@@ -14,7 +14,7 @@ from leir.interp import arithmetic
 from leir.interp.arithmetic import Computing, Type, promote
 from leir.interp.errors import Site
 from leir.interp.expressions import Emitter, Namespace, Term
-from leir.interp.tensors import Linear, Ranges, Tensor, interval, linear
+from leir.interp.tensors import Linear, Tensor, added, interval, scaled
 from leir.syntax import Access, Alloc, Equation, Expr, Guard, Loop, Path, Select, Stmt
 
 _DEPTH_LIMIT = 12  # loops and guards nested in one Python function: Python refuses 20
@@ -32,8 +32,6 @@ class Scalar(Emitter):
         self.lines: list[str] = []
         self.functions: list[list[str]] = []
         self.indent = 1
-        self.ranges: Ranges = {}
-        self.live: dict[str, Tensor] = {name: t for name, t in tensors.items() if t.allocated is None}
         self.scope: list[str] = []
 
     def function_of(self, statement: Stmt, path: Path, name: str, parameters: Sequence[str]) -> str:
@@ -51,10 +49,8 @@ class Scalar(Emitter):
         self.path = path
         match statement:
             case Loop(_, name, extent, first, _):
-                if name in self.ranges:
-                    raise self.fail(f"{name} is the variable of a loop around this one")
+                self.enter(statement)
                 self.emit(f"for v_{name} in range({first}, {first + extent}):")
-                self.ranges[name] = (first, first + extent - 1)
                 self.scope.append(f"v_{name}")
                 self.body(body_of(statement), path, depth + 1)
                 self.scope.remove(f"v_{name}")
@@ -97,10 +93,7 @@ class Scalar(Emitter):
         self.indent = outer[1]
 
     def allocate(self, statement: Alloc) -> Tensor:
-        tensor = self.tensors[statement.tensor]
-        if tensor.allocated != self.path:
-            raise self.fail(f"{tensor.name} is declared twice")
-        self.live[tensor.name] = tensor
+        tensor = self.declared(statement)
         size = math.prod(tensor.shape or ())
         self.emit(f"T_{tensor.name} = [None] * {size}")
         self.scope.append(f"T_{tensor.name}")
@@ -110,16 +103,12 @@ class Scalar(Emitter):
         return tensor
 
     def equation(self, statement: Equation) -> None:
-        tensor = self.tensor(statement.target)
-        if tensor.role == "input":
-            raise self.fail(f"{tensor.name} is an input and is written")
+        tensor = self.target(statement)
         value = self.value(statement.value)
         where = self.element(statement.target)
         if statement.op == "=":
             self.emit(f"T_{tensor.name}[{where}] = {self.stored(value, tensor.dtype)}")
             return
-        if tensor.dtype == "bool":
-            raise self.fail(f"{tensor.name} is bool and is accumulated into")
         key, old = self.fresh("k"), self.fresh("x")
         self.emit(f"{key} = {where}")
         self.emit(f"{old} = {self.lookup(tensor, key)}")
@@ -134,52 +123,26 @@ class Scalar(Emitter):
         code = f"({a} {statement.op[0]} {b})" if statement.op in ("+=", "*=") else self.extremum(statement.op[:3], a, b)
         self.emit(f"T_{tensor.name}[{key}] = {self.stored(Term(code, common), tensor.dtype)}")
 
-    def tensor(self, access: Access) -> Tensor:
-        tensor = self.live.get(access.tensor)
-        if tensor is None:
-            raise self.fail(f"{access.tensor} is used outside its lifetime")
-        if len(access.indices) != tensor.rank:
-            raise self.fail(f"{tensor.name} has rank {tensor.rank} and is used with {len(access.indices)} subscripts")
-        return tensor
-
     def element(self, access: Access) -> str:
         """The key of an element: its position in the flat list, or its index tuple."""
         tensor = self.live[access.tensor]
         if tensor.shape is None:
             indices = [self.index(tensor, number, index) for number, index in enumerate(access.indices)]
             return "(" + "".join(f"{index}, " for index in indices) + ")"
-        forms = [self.inside(tensor, number, index) for number, index in enumerate(access.indices)]
-        position = Linear({}, 0)
-        others: list[str] = []
-        for number, (form, index) in enumerate(zip(forms, access.indices, strict=True)):
+        position, others = Linear({}, 0), list[str]()
+        for number, index in enumerate(access.indices):
             stride = math.prod(tensor.shape[number + 1 :])
+            form = self.inside(tensor, number, index)
             if form is None:
                 others.append(f"{self.index(tensor, number, index)} * {stride}")
-                continue
-            coefficients = dict(position.coefficients)
-            for name, coefficient in form.coefficients.items():
-                coefficients[name] = coefficients.get(name, 0) + coefficient * stride
-            position = Linear(coefficients, position.constant + form.constant * stride)
+            else:
+                position = added(position, scaled(form, stride))
         terms = [name if c == 1 else f"{name} * {c}" for name, c in
                  ((f"v_{name}", c) for name, c in position.coefficients.items() if c)]  # fmt: skip
         terms += others
         if position.constant or not terms:
             terms.append(str(position.constant))
         return " + ".join(terms)
-
-    def inside(self, tensor: Tensor, number: int, index: Expr) -> Linear | None:
-        """The subscript as a linear form, if it is one and always within the tensor."""
-        form = self.linear_in_scope(index)
-        if form is None or tensor.shape is None:
-            return None
-        bounds = interval(index, self.ranges)
-        return form if bounds is not None and bounds[0] >= 0 and bounds[1] < tensor.shape[number] else None
-
-    def linear_in_scope(self, index: Expr) -> Linear | None:
-        form = linear(index)
-        for name in form.coefficients if form else ():
-            self.variable(name)
-        return form
 
     def index(self, tensor: Tensor, number: int, index: Expr) -> str:
         """One subscript, checked against the tensor's size."""
@@ -206,8 +169,7 @@ class Scalar(Emitter):
         return f"T_{tensor.name}[{key}]" if tensor.shape is not None else f"T_{tensor.name}.get({key})"
 
     def variable(self, name: str) -> str:
-        if name not in self.ranges:
-            raise self.fail(f"{name} is not the variable of a loop around this statement")
+        self.bound(name)
         return f"v_{name}"
 
     def read(self, access: Access) -> Term:

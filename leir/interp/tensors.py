@@ -70,27 +70,28 @@ def linear(expression: Expr) -> Linear | None:
         case Variable(name):
             return Linear({name: 1}, 0)
         case Unary("-", operand):
-            return _scaled(linear(operand), -1)
-        case Binary("+" | "-" as op, left, right):
-            return _sum(linear(left), _scaled(linear(right), 1 if op == "+" else -1))
-        case Binary("*", left, right):
+            form = linear(operand)
+            return None if form is None else scaled(form, -1)
+        case Binary("+" | "-" | "*" as op, left, right):
             a, b = linear(left), linear(right)
-            if a is not None and b is not None and not (a.coefficients and b.coefficients):
-                return _scaled(a, b.constant) if a.coefficients else _scaled(b, a.constant)
-            return None
+            if a is None or b is None:
+                return None
+            if op != "*":
+                return added(a, b if op == "+" else scaled(b, -1))
+            if a.coefficients and b.coefficients:
+                return None
+            return scaled(a, b.constant) if a.coefficients else scaled(b, a.constant)
         case _:
             return None
 
 
-def _scaled(form: Linear | None, factor: int) -> Linear | None:
-    if form is None:
-        return None
+def scaled(form: Linear, factor: int) -> Linear:
+    """A linear form times an integer."""
     return Linear({n: c * factor for n, c in form.coefficients.items() if c * factor}, form.constant * factor)
 
 
-def _sum(left: Linear | None, right: Linear | None) -> Linear | None:
-    if left is None or right is None:
-        return None
+def added(left: Linear, right: Linear) -> Linear:
+    """The sum of two linear forms."""
     names = dict.fromkeys((*left.coefficients, *right.coefficients))
     sums = {name: left.coefficients.get(name, 0) + right.coefficients.get(name, 0) for name in names}
     return Linear({name: total for name, total in sums.items() if total}, left.constant + right.constant)
