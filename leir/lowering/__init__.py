@@ -1,0 +1,13 @@
+"""LEIR to TVM's TIR, and from there to machine code: the only place that knows TVM (0.27)."""
+
+from leir.lowering.build import LinkError
+from leir.lowering.cuda import CudaCompileError, NoDevice, cuda_source
+from leir.lowering.execute import BufferMismatch, Executable, compile_cuda, compile_llvm, execute
+from leir.lowering.lower import lower
+from leir.lowering.parameters import parameters, poison_value, workspace
+from leir.lowering.text import tir_text
+
+__all__ = [
+    "BufferMismatch", "CudaCompileError", "Executable", "LinkError", "NoDevice", "compile_cuda", "compile_llvm",
+    "cuda_source", "execute", "lower", "parameters", "poison_value", "tir_text", "workspace",
+]  # fmt: skip

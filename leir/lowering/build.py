@@ -1,0 +1,84 @@
+"""Machine code from lowered functions, by a short list of TVM's passes.
+
+TVM's default pipeline simplifies floats as if they were reals (x*0 becomes 0) and costs 40 ms a program. The passes
+here only translate: nothing folds a float, and LLVM runs without optimisation and without fast-math. That is right for
+checking values, not for measuring time.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path as FilePath
+
+import tvm
+from tvm import tirx
+from tvm.ir import IRModule
+from tvm.target import Target as TvmTarget
+from tvm.tirx import transform
+from tvm.tirx.build import codegen_build, split_host_device_mods
+from tvm_ffi import Module
+
+from leir.lowering.fill import Target
+
+ARCHITECTURE = "sm_90"  # of CUDA source that is made without a GPU
+
+
+class LinkError(Exception):
+    """The system's linker refused an object file; the message is its own."""
+
+
+@cache
+def host_target() -> TvmTarget:
+    """This machine's processor at its least: no `mcpu`, so that no operation is contracted where it could be."""
+    return TvmTarget({"kind": "llvm", "opt-level": 0})
+
+
+@cache
+def device_target(architecture: str) -> TvmTarget:
+    return TvmTarget({"kind": "cuda", "arch": architecture}).with_host(host_target())
+
+
+def translate(functions: Sequence[tirx.PrimFunc], target: Target, architecture: str = ARCHITECTURE) -> Module:
+    """The functions as one module: host code, which imports the device code of `cuda`."""
+    module = IRModule({str(function.attrs["global_symbol"]): function for function in functions})
+    bound = host_target().with_host(host_target()) if target == "llvm" else device_target(architecture)
+    with tvm.transform.PassContext(config={"tirx.disable_assert": True}):
+        module = tvm.transform.Sequential(
+            [
+                transform.BindTarget(bound),
+                transform.FlattenBuffer(),
+                transform.VectorizeLoop(),
+                transform.VerifyMemory(),
+                transform.SplitHostDevice(),
+                transform.MakePackedAPI(),
+                transform.BF16StorageLegalize(),
+            ]
+        )(module)
+        host, devices = split_host_device_mods(module)
+        host = tvm.transform.Sequential([transform.LowerTVMBuiltin(), transform.LowerIntrin()])(host)
+        built = codegen_build(host, host_target())
+        for device_target_found, device in devices.items():
+            built.import_module(codegen_build(transform.LowerIntrin()(device), device_target_found))
+    return built
+
+
+def load(module: Module) -> Module:
+    """The module as loaded machine code: through an object file and `ld`, or by TVM's JIT where there is no `ld`.
+
+    A module with device code keeps it: only host code is linked. Raises LinkError.
+    """
+    linker = shutil.which("ld")
+    if linker is None or module.imports:
+        return module
+    with tempfile.TemporaryDirectory(prefix="leir-") as directory:
+        made, library = FilePath(directory) / "code.o", FilePath(directory) / "code.so"
+        module.write_to_file(str(made), "o")
+        linked = subprocess.run([linker, "-shared", "-o", str(library), str(made)], capture_output=True, text=True)
+        if linked.returncode:
+            raise LinkError(linked.stderr.strip())
+        return tvm.runtime.load_module(str(library))

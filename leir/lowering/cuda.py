@@ -1,0 +1,145 @@
+"""CUDA source, and its compilation without TVM's headers.
+
+TVM puts a preamble before the kernels that costs 600 ms to compile and that they do not need: our hook drops it and
+hands the kernels to nvrtc, or to nvcc, with the few definitions that they use. TVM's own hook also asks for fast-math,
+which changes values; ours does not, and contracts a*b+c only if asked to.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextvars import ContextVar
+from importlib import import_module
+from pathlib import Path as FilePath
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.support.nvcc import find_cuda_path
+from tvm_ffi import Module
+
+from leir.lowering.build import translate
+from leir.lowering.lower import lower
+from leir.syntax import Program
+
+_KERNEL = 'extern "C" __global__'
+_DEFINITIONS = """\
+#define int64_t long long
+#define CUDART_INF_F __int_as_float(0x7f800000)
+#define CUDART_NAN_F __int_as_float(0x7fffffff)
+#define CUDART_INF __longlong_as_double(0x7ff0000000000000ll)
+#define CUDART_NAN __longlong_as_double(0x7ff8000000000000ll)
+"""
+_HALF = "#include <cuda_fp16.h>\nstruct __align__(8) half4 { half x, y, z, w; };\n"
+_BFLOAT = "#include <cuda_bf16.h>\nstruct __align__(8) nv_bfloat164 { nv_bfloat16 x, y, z, w; };\n"
+
+_request: ContextVar[tuple[str, bool]] = ContextVar("architecture and contraction of the compilation under way")
+
+
+class NoDevice(Exception):
+    """There is no CUDA device here."""
+
+
+class CudaCompileError(Exception):
+    """The CUDA compiler refused a source; the message is its own, and `source` what it was given."""
+
+    def __init__(self, message: str, source: str) -> None:
+        self.source = source
+        super().__init__(message)
+
+
+def cuda_source(program: Program) -> str:
+    """The kernels of the program in CUDA C++, as they are compiled; needs no GPU."""
+    return kernels_of_source(_source(translate([lower(program, "cuda")], "cuda")))
+
+
+def compile_kernels(functions: Sequence[tirx.PrimFunc], *, contraction: bool) -> Module:
+    """The functions as one module for this machine's GPU. Raises NoDevice, CudaCompileError."""
+    device = tvm.cuda(0)
+    if not device.exist:
+        raise NoDevice("no CUDA device here")
+    architecture = f"sm_{device.compute_version.replace('.', '')}"
+    token = _request.set((architecture, contraction))
+    try:
+        tvm_ffi.register_global_func("tvm_callback_cuda_compile", _compile, override=True)
+        return translate(functions, "cuda", architecture)
+    finally:
+        _request.reset(token)
+
+
+def _compile(code: str) -> bytes:
+    """TVM's hook: the kernels of its source as a cubin."""
+    architecture, contraction = _request.get()
+    return compile_source(code, architecture, contraction=contraction)
+
+
+def compile_source(code: str, architecture: str, *, contraction: bool) -> bytes:
+    """A cubin of the kernels in TVM's CUDA source, by nvrtc if it is there, else by nvcc.
+
+    Raises CudaCompileError.
+    """
+    kernels = kernels_of_source(code)
+    headers = (_HALF if "half" in kernels else "") + (_BFLOAT if "nv_bfloat16" in kernels else "")
+    source = headers + _DEFINITIONS + kernels
+    options = [f"--gpu-architecture={architecture}", f"--fmad={'true' if contraction else 'false'}"]
+    try:
+        nvrtc = import_module("cuda.bindings.nvrtc")
+    except ImportError:
+        return _by_nvcc(source, options)
+    return _by_nvrtc(nvrtc, source, [*options, "--device-int128", *_include_options(source)])
+
+
+def kernels_of_source(code: str) -> str:
+    """TVM's CUDA source without its preamble and its forward declarations."""
+    start = code.find(_KERNEL)
+    if start < 0:
+        return ""
+    lines = code[start:].rstrip().splitlines(keepends=True)
+    return "".join(line for line in lines if not (line.startswith(_KERNEL) and line.rstrip().endswith(";"))) + "\n"
+
+
+def _source(module: Module) -> str:
+    """The CUDA source of a module's device code; a program without kernels has none."""
+    return "".join(device.inspect_source() for device in module.imports)
+
+
+def _by_nvrtc(nvrtc: Any, source: str, options: list[str]) -> bytes:
+    """A cubin from NVIDIA's bindings, whose functions return an error code and a value."""
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], [])
+    try:
+        (error,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+            nvrtc.nvrtcGetProgramLog(program, log)
+            raise CudaCompileError(log.rstrip(b"\0 \n").decode(), source)
+        cubin = b" " * nvrtc.nvrtcGetCUBINSize(program)[1]
+        nvrtc.nvrtcGetCUBIN(program, cubin)
+        return cubin
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _include_options(source: str) -> list[str]:
+    """Where nvrtc finds the headers of f16 and bf16, which it does not carry."""
+    if "#include" not in source:
+        return []
+    root = FilePath(find_cuda_path()) / "include"
+    return [f"--include-path={root}", f"--include-path={root / 'cccl'}"]
+
+
+def _by_nvcc(source: str, options: list[str]) -> bytes:
+    compiler = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if compiler is None:
+        raise CudaCompileError("neither nvrtc (package cuda-bindings) nor nvcc is here", source)
+    with tempfile.TemporaryDirectory(prefix="leir-") as directory:
+        given, made = FilePath(directory) / "kernels.cu", FilePath(directory) / "kernels.cubin"
+        given.write_text(source)
+        done = subprocess.run([compiler, "--cubin", *options, "-o", made, given], capture_output=True, text=True)
+        if done.returncode:
+            raise CudaCompileError(done.stderr.strip(), source)
+        return made.read_bytes()

@@ -1,0 +1,133 @@
+"""Running compiled programs on arrays.
+
+Arrays are NumPy's: float16 for f16, float32 for bf16 (whose values are then bf16 numbers: NumPy has no such type), the
+obvious types otherwise, C-contiguous. A compiled function checks nothing, so `run` checks shapes and dtypes.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+from numpy.typing import NDArray
+from tvm_ffi import Module
+
+from leir.analysis.access import Tensor
+from leir.lowering.build import load, translate
+from leir.lowering.cuda import compile_kernels
+from leir.lowering.fill import Target
+from leir.lowering.lower import lower
+from leir.lowering.parameters import parameters, poison_value
+from leir.syntax import DType, Program
+
+Array = NDArray[Any]
+
+ARRAY_TYPES: dict[DType, type[np.generic]] = {
+    "f16": np.float16, "bf16": np.float32, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32,
+    "i64": np.int64, "bool": np.bool_,
+}  # fmt: skip
+
+
+class BufferMismatch(Exception):
+    """A buffer does not fit the parameter that it is given for; the message names it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Executable:
+    """A compiled program. `parameters` are its buffers in order: inputs, outputs, then the workspace."""
+
+    parameters: tuple[Tensor, ...]
+    target: Target
+    module: Module
+    name: str
+
+    def run(self, buffers: Mapping[str, Array]) -> None:
+        """Runs on one array a parameter; outputs and workspace are written in place. Raises BufferMismatch."""
+        arrays = [_checked(tensor, buffers) for tensor in self.parameters]
+        passed = [_as_passed(tensor, array) for tensor, array in zip(self.parameters, arrays, strict=True)]
+        if self.target == "llvm":
+            self.module[self.name](*(tvm_ffi.from_dlpack(array) for array in passed))
+        else:
+            device = tvm.cuda(0)
+            on_device = [tvm.runtime.tensor(array, device) for array in passed]
+            self.module[self.name](*on_device)
+            device.sync()
+            passed = [tensor.numpy() for tensor in on_device]
+        for tensor, array, result in zip(self.parameters, arrays, passed, strict=True):
+            if tensor.role != "input" and result is not array:
+                array[...] = _from_bits(result) if tensor.dtype == "bf16" else result
+
+    def new_buffers(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """A buffer for each parameter: the arrays of `inputs` as they are, poisoned ones for everything else."""
+        buffers = {tensor.name: inputs[tensor.name] for tensor in self.parameters if tensor.name in inputs}
+        for tensor in self.parameters:
+            if tensor.role != "input":
+                buffers[tensor.name] = np.full(tensor.shape, poison_value(tensor.dtype), ARRAY_TYPES[tensor.dtype])
+        return buffers
+
+
+def compile_llvm(programs: Sequence[Program], *, poison: bool = False) -> list[Executable]:
+    """The programs as one library; a batch of eight or more costs each of them the least. `poison` as for `lower`."""
+    names = [f"program_{number}" for number in range(len(programs))]
+    functions = [lower(p, "llvm", name=n, poison=poison) for p, n in zip(programs, names, strict=True)]
+    module = load(translate(functions, "llvm"))
+    return [Executable(parameters(p), "llvm", module, n) for p, n in zip(programs, names, strict=True)]
+
+
+def compile_cuda(programs: Sequence[Program], *, contraction: bool) -> list[Executable]:
+    """The programs as one module for this machine's GPU. `contraction`: whether a*b+c may be rounded once.
+
+    Raises NoDevice, CudaCompileError.
+    """
+    names = [f"program_{number}" for number in range(len(programs))]
+    functions = [lower(p, "cuda", name=n) for p, n in zip(programs, names, strict=True)]
+    module = compile_kernels(functions, contraction=contraction)
+    return [Executable(parameters(p), "cuda", module, n) for p, n in zip(programs, names, strict=True)]
+
+
+def execute(program: Program, inputs: Mapping[str, Array], target: Target) -> dict[str, Array]:
+    """The outputs of one program by name, for the arrays of its inputs. Raises BufferMismatch."""
+    if target == "llvm":
+        (executable,) = compile_llvm([program])
+    else:
+        (executable,) = compile_cuda([program], contraction=False)
+    buffers = executable.new_buffers(inputs)
+    executable.run(buffers)
+    return {declaration.tensor: buffers[declaration.tensor] for declaration in program.outputs}
+
+
+def _checked(tensor: Tensor, buffers: Mapping[str, Array]) -> Array:
+    if tensor.name not in buffers:
+        raise BufferMismatch(f"{tensor.role} {tensor.name} is missing")
+    array, wanted = buffers[tensor.name], np.dtype(ARRAY_TYPES[tensor.dtype])
+    if array.dtype != wanted or array.shape != tensor.shape:
+        found = f"{array.dtype}{list(array.shape)}"
+        raise BufferMismatch(f"{tensor.role} {tensor.name} is {found}, the program takes {wanted}{list(tensor.shape)}")
+    if tensor.role == "input":
+        return array
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        raise BufferMismatch(f"{tensor.role} {tensor.name} is not contiguous and writable")
+    return array
+
+
+def _as_passed(tensor: Tensor, array: Array) -> Array:
+    """The array that the function sees: the array itself where it can be, 16-bit patterns for bf16."""
+    if tensor.dtype == "bf16":
+        return _to_bits(tensor, array)
+    return array if array.flags.c_contiguous and array.flags.writeable else array.copy()
+
+
+def _to_bits(tensor: Tensor, array: Array) -> Array:
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    if tensor.role == "input" and np.any(bits & 0xFFFF):
+        raise BufferMismatch(f"input {tensor.name} holds values that are no bf16 numbers")
+    return (bits >> 16).astype(np.uint16)
+
+
+def _from_bits(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << 16).view(np.float32)

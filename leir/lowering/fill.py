@@ -1,0 +1,324 @@
+"""Where accumulations start: the fills that a program implies, written out as equations.
+
+A tensor whose first write is an accumulation is filled with the operator's identity on entry to each lifetime. Doing it
+there is always right. It is cheaper deeper, next to the accumulation, and no difference can be seen as long as
+
+- the first accumulation reaches every element that anything touches (so that none is left unfilled), and
+- the loops around the fill touch different elements in different iterations (so that none is filled twice).
+
+Both are decided on the subscripts as they are written: sums of variables with constant factors. Anything else is filled
+on entry.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from leir.analysis.access import Tensor
+from leir.analysis.affine import interval
+from leir.edit import accesses, statement_at, statements_at, unused_variable, walk
+from leir.syntax import (
+    Access,
+    Alloc,
+    AssignOp,
+    Binary,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Program,
+    Real,
+    Stmt,
+    Unary,
+    Variable,
+)
+
+Target = Literal["llvm", "cuda"]
+
+THREADS_OF_A_FILL = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An access in a lifetime: the statement that makes it and the loops around it, from the lifetime's list down."""
+
+    path: Path
+    access: Access
+    loops: tuple[Loop, ...]
+
+    def ranges(self, depth: int = 0) -> dict[str, tuple[float, float]]:
+        """The values of the variables that the loops from `depth` on bind."""
+        return {loop.variable: (loop.first, loop.first + loop.extent - 1) for loop in self.loops[depth:]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """constant + sum of factor * variable."""
+
+    constant: int
+    factors: Mapping[str, int]
+
+
+def with_fills(program: Program, tensors: Mapping[str, Tensor], target: Target) -> Program:
+    """The program with every implied fill as an equation, and the loops it needs, before what it must precede."""
+    insertions: dict[Path, list[Stmt]] = {}
+    for name, first in _first_writes(program).items():
+        if first[1].op != "=":
+            path, statement = _fill(program, tensors[name], *first, target)
+            insertions.setdefault(path, []).append(statement)
+    return replace(program, body=_inserted(program.body, (), insertions)) if insertions else program
+
+
+def identity(op: AssignOp, dtype: DType) -> Expr:
+    """The value that an accumulation starts from."""
+    if op in ("+=", "*="):
+        return Integer(0 if op == "+=" else 1)
+    if dtype in ("i8", "i32", "i64"):
+        bits = int(dtype[1:])
+        return Unary("-", Integer(2 ** (bits - 1))) if op == "max=" else Integer(2 ** (bits - 1) - 1)
+    return Unary("-", Real(math.inf)) if op == "max=" else Real(math.inf)
+
+
+def _first_writes(program: Program) -> dict[str, tuple[Path, Equation]]:
+    result: dict[str, tuple[Path, Equation]] = {}
+    for path, statement in walk(program):
+        if isinstance(statement, Equation):
+            result.setdefault(statement.target.tensor, (path, statement))
+    return result
+
+
+def _inserted(body: tuple[Stmt, ...], path: Path, insertions: Mapping[Path, list[Stmt]]) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    for number, statement in enumerate(body):
+        here = (*path, number)
+        result += insertions.get(here, [])
+        if isinstance(statement, Loop | Guard):
+            statement = replace(statement, body=_inserted(statement.body, here, insertions))
+        result.append(statement)
+    return tuple(result)
+
+
+def _fill(program: Program, tensor: Tensor, path: Path, first: Equation, target: Target) -> tuple[Path, Stmt]:
+    """The fill of one tensor, and the path of the statement that it goes before."""
+    local = tensor.alloc is not None and tensor.scope != "g"
+    entry = (*tensor.alloc[:-1], tensor.alloc[-1] + 1) if local and tensor.alloc is not None else (0,)
+    base = len(entry) - 1
+    value = identity(first.op, tensor.dtype)
+    uses = list(_uses(program, tensor.name, path[:base]))
+    own = next(use for use in uses if use.path == path and use.access == first.target)
+    guarded = any(isinstance(statement_at(program, path[:n]), Guard) for n in range(base + 1, len(path)))
+    if guarded or not _covers(own, uses):
+        return entry, _whole(program, tensor, entry, uses, value, target)
+    depth = 0
+    while True:
+        child = path[: base + depth + 1]
+        place = min(use.path[: len(child)] for use in uses)
+        uses = [use for use in uses if use.path[: len(child)] == child]
+        if place < child or depth == len(own.loops) or not _separates(depth, uses):
+            break
+        depth += 1
+    statement: Stmt = Equation(first.target, "=", value)
+    for loop in reversed(own.loops[depth:]):
+        if any(_occurs(loop.variable, index) for index in first.target.indices):
+            statement = replace(loop, kind="L" if loop.kind == "P" else loop.kind, body=(statement,))
+    return place, statement
+
+
+def _uses(program: Program, name: str, parent: Path) -> Iterator[_Use]:
+    """Every access to the tensor, in the order of the text, with the loops below `parent`."""
+
+    def visit(body: tuple[Stmt, ...], path: Path, loops: tuple[Loop, ...]) -> Iterator[_Use]:
+        for number, statement in enumerate(body):
+            here = (*path, number)
+            match statement:
+                case Loop():
+                    yield from visit(statement.body, here, (*loops, statement))
+                case Guard(condition, inner):
+                    yield from (_Use(here, a, loops) for a in accesses(condition) if a.tensor == name)
+                    yield from visit(inner, here, loops)
+                case Equation():
+                    yield from (_Use(here, a, loops) for a in accesses(statement) if a.tensor == name)
+                case Alloc():
+                    pass
+
+    return visit(statements_at(program, parent), parent, ())
+
+
+def _covers(own: _Use, uses: list[_Use]) -> bool:
+    """Whether the elements of the use `own` are a box that holds those of every other use."""
+    mine = own.ranges()
+    seen: set[str] = set()
+    for position, index in enumerate(own.access.indices):
+        form = _linear(index)
+        if form is None:
+            return False
+        inner = {name: factor for name, factor in form.factors.items() if name in mine}
+        if seen & inner.keys() or not _is_gapless(inner, mine):
+            return False
+        seen |= inner.keys()
+        low, high = _span(form, inner, mine)
+        outer = {name: factor for name, factor in form.factors.items() if name not in mine}
+        for use in uses:
+            ranges = use.ranges()
+            other = _linear(use.access.indices[position])
+            if other is None:
+                if outer:
+                    return False
+                a, b = interval(use.access.indices[position], ranges)
+            else:
+                if {name: factor for name, factor in other.factors.items() if name not in ranges} != outer:
+                    return False
+                a, b = _span(other, {n: f for n, f in other.factors.items() if n in ranges}, ranges)
+            if a < low or b > high:
+                return False
+    return True
+
+
+def _is_gapless(factors: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> bool:
+    """Whether the sum takes every value between its least and its largest."""
+    reached = 0.0
+    for factor, name in sorted((abs(factor), name) for name, factor in factors.items()):
+        if factor > reached + 1:
+            return False
+        reached += factor * (ranges[name][1] - ranges[name][0])
+    return True
+
+
+def _span(form: _Linear, factors: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
+    """The least and largest value of the constant and the given terms."""
+    ends = [sorted((factor * ranges[name][0], factor * ranges[name][1])) for name, factor in factors.items()]
+    return form.constant + sum(end[0] for end in ends), form.constant + sum(end[1] for end in ends)
+
+
+def _separates(depth: int, uses: list[_Use]) -> bool:
+    """Whether the uses, all below one loop at `depth`, touch different elements in different iterations of it.
+
+    They do if some subscript has one and the same factor for its variable in all of them, the same for everything
+    bound further out, and the rest of it moves by less than that factor.
+    """
+    variable = uses[0].loops[depth].variable
+    return any(_separates_by(position, variable, depth, uses) for position in range(len(uses[0].access.indices)))
+
+
+def _separates_by(position: int, variable: str, depth: int, uses: list[_Use]) -> bool:
+    first: tuple[int, dict[str, int]] | None = None
+    ends: list[float] = []
+    for use in uses:
+        form = _linear(use.access.indices[position])
+        if form is None:
+            return False
+        ranges = use.ranges(depth + 1)
+        inner = {name: factor for name, factor in form.factors.items() if name in ranges}
+        outer = {name: factor for name, factor in form.factors.items() if name not in ranges and name != variable}
+        own = (form.factors.get(variable, 0), outer)
+        if own[0] == 0 or (first is not None and first != own):
+            return False
+        first = own
+        ends += _span(form, inner, ranges)
+    return first is not None and max(ends) - min(ends) < abs(first[0])
+
+
+def _linear(index: Expr) -> _Linear | None:
+    match index:
+        case Integer(value):
+            return _Linear(value, {})
+        case Variable(name):
+            return _Linear(0, {name: 1})
+        case Unary("-", operand):
+            inner = _linear(operand)
+            return _scaled(inner, -1) if inner else None
+        case Binary("+" | "-" as op, left, right):
+            a, b = _linear(left), _linear(right)
+            if a is None or b is None:
+                return None
+            b = _scaled(b, 1 if op == "+" else -1)
+            names = dict.fromkeys((*a.factors, *b.factors))
+            factors = {name: a.factors.get(name, 0) + b.factors.get(name, 0) for name in names}
+            return _Linear(a.constant + b.constant, {name: f for name, f in factors.items() if f})
+        case Binary("*", left, right):
+            a, b = _linear(left), _linear(right)
+            if a is None or b is None or (a.factors and b.factors):
+                return None
+            return _scaled(b, a.constant) if not a.factors else _scaled(a, b.constant)
+        case _:
+            return None
+
+
+def _scaled(form: _Linear, factor: int) -> _Linear:
+    return _Linear(form.constant * factor, {name: f * factor for name, f in form.factors.items() if f * factor})
+
+
+def _occurs(variable: str, index: Expr) -> bool:
+    form = _linear(index)
+    return form is not None and variable in form.factors
+
+
+def _whole(program: Program, tensor: Tensor, entry: Path, uses: list[_Use], value: Expr, target: Target) -> Stmt:
+    """A fill of every element. On the GPU that of a global tensor is a kernel; of a local one, each thread's own."""
+    if target == "cuda" and tensor.scope == "g" and tensor.shape:
+        return _kernel(tensor, value)
+    around = {node.variable for n in range(1, len(entry)) if isinstance(node := statement_at(program, entry[:n]), Loop)}
+    owners = thread_dimensions(tensor, uses) if target == "cuda" else ()
+    taken = around | {loop.variable for loop in owners}
+    loops: list[Loop] = list(owners)
+    for size in tensor.shape[len(owners) :]:
+        variable = unused_variable(taken)
+        taken.add(variable)
+        loops.append(Loop("U" if target == "cuda" and tensor.scope == "l" else "L", variable, size, 0, ()))
+    statement: Stmt = Equation(Access(tensor.name, tuple(Variable(loop.variable) for loop in loops)), "=", value)
+    for loop in reversed(loops):
+        statement = replace(loop, body=(statement,))
+    return statement
+
+
+def thread_dimensions(tensor: Tensor, uses: list[_Use]) -> tuple[Loop, ...]:
+    """The thread loops whose variables are the leading subscripts of every use, as loops wide enough for all uses.
+
+    Only loops below the declaration count: a tensor declared inside a thread loop is that thread's already.
+    """
+    if tensor.scope != "l" or not uses:
+        return ()
+    result: list[Loop] = []
+    for position in range(len(tensor.shape)):
+        loops: list[Loop] = []
+        for use in uses:
+            index = use.access.indices[position]
+            bound = {loop.variable: loop for loop in use.loops if loop.kind == "B" and loop.variable[0] == "t"}
+            if not isinstance(index, Variable) or index.name not in bound:
+                return tuple(result)
+            loops.append(bound[index.name])
+        axis = loops[0].variable[:2]
+        if any(loop.variable[:2] != axis for loop in loops):
+            return tuple(result)
+        first = min(loop.first for loop in loops)
+        result.append(Loop("B", loops[0].variable, max(loop.first + loop.extent for loop in loops) - first, first, ()))
+    return tuple(result)
+
+
+def owned_dimensions(program: Program, tensor: Tensor) -> int:
+    """How many leading dimensions of a local tensor number its threads: each thread holds one part of the rest."""
+    if tensor.alloc is None:
+        return 0
+    return len(thread_dimensions(tensor, list(_uses(program, tensor.name, tensor.alloc[:-1]))))
+
+
+def _kernel(tensor: Tensor, value: Expr) -> Stmt:
+    """A kernel of one thread an element."""
+    count = math.prod(tensor.shape)
+    threads = min(count, THREADS_OF_A_FILL)
+    offset: Expr = Binary("+", Binary("*", Variable("bx"), Integer(threads)), Variable("tx"))
+    indices: list[Expr] = []
+    stride = 1
+    for size in reversed(tensor.shape):
+        part = offset if stride == 1 else Binary("//", offset, Integer(stride))
+        indices.insert(0, part if len(indices) == len(tensor.shape) - 1 else Binary("%", part, Integer(size)))
+        stride *= size
+    statement: Stmt = Equation(Access(tensor.name, tuple(indices)), "=", value)
+    if count % threads:
+        statement = Guard(Binary("<", offset, Integer(count)), (statement,))
+    blocks = -(-count // threads)
+    return Loop("B", "bx", blocks, 0, (Loop("B", "tx", threads, 0, (statement,)),))
