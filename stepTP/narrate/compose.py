@@ -1,0 +1,43 @@
+"""A reasoning from its sections: one form of each, chosen by the record's hash, within a length."""
+
+import re
+
+from stepTP.draw import digest
+from stepTP.narrate.context import Context
+from stepTP.narrate.sections import Part, bottleneck, change, choice, effect, legality, state
+
+LENGTH = 350  # tokens, about
+_SECTIONS = (state, bottleneck, choice, legality, change, effect)
+_PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]+")
+
+
+def compose(context: Context) -> str:
+    """The reasoning of a step: a paragraph for what is and why, one for why it may be, one for what comes of it."""
+    chosen = [_form(context, section.__name__, section(context)) for section in _SECTIONS]
+    sections = _shortened(chosen)
+    paragraphs = (sections[:3], sections[3:4], sections[4:])
+    texts = (" ".join(part.text for section in paragraph for part in section if part.text) for paragraph in paragraphs)
+    return "\n\n".join(" ".join(text.split()) for text in texts if text)
+
+
+def length(text: str) -> int:
+    """About how many tokens a text is in Qwen's vocabulary, without it: the same wherever a build runs."""
+    return sum(1 + (len(piece) - 1) // 7 if piece[0].isalpha() else 1 for piece in _PIECE.findall(text))
+
+
+def _form(context: Context, section: str, forms: tuple[tuple[Part, ...], ...]) -> list[Part]:
+    return list(forms[int.from_bytes(digest(context.key, "form", section)[:4], "big") % len(forms)])
+
+
+def _shortened(sections: list[list[Part]]) -> list[list[Part]]:
+    """The sections without the parts that are spared most easily, as many as the length asks for."""
+    kept = [list(section) for section in sections]
+    while sum(length(part.text) for section in kept for part in section) > LENGTH:
+        spare = max((part for section in kept for part in section), key=lambda part: (part.spare, len(part.text)))
+        if not spare.spare:
+            break
+        for section in kept:
+            if spare in section:
+                section.remove(spare)
+                break
+    return kept

@@ -1,0 +1,103 @@
+"""Everything that the reasoning of one step may speak of, computed once."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from leir.parser import parse
+from leir.syntax import Program, Stmt
+from stepTP.narrate.describe import tensors_read, tensors_written
+from stepTP.narrate.difference import Change, changes
+from stepTP.narrate.numbers import StateNumbers, measure
+from stepTP.records import FactRecord, Step
+from strategies.base import Strategy, usable
+from strategies.catalog import parse_step
+
+GENERIC_FACTS = ("changes-the-program", "stays-well-formed")  # of every step: they say nothing about this one
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStep:
+    """A step that was tried at the state, with the fact that does not hold."""
+
+    step: Step
+    fact: FactRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A step with its surroundings. `key` chooses phrasings; `touched`: the top-level statements that it changes."""
+
+    key: str
+    step: Step
+    bit_exact: bool
+    facts: tuple[FactRecord, ...]
+    before: Program
+    after: Program
+    numbers_before: StateNumbers
+    numbers_after: StateNumbers
+    changed: tuple[Change, ...]
+    others: tuple[Step, ...]
+    refused: tuple[RefusedStep, ...]
+    choice: tuple[str, ...]
+    change: tuple[str, ...]
+    effect: tuple[str, ...]
+    terms: dict[str, str]
+
+    @property
+    def touched(self) -> tuple[int, ...]:
+        """The top-level statements of `before` that the step changes, by number."""
+        return tuple(
+            line - 1 for change in self.changed for line in range(change.at, change.at + len(change.old)) if line > 0
+        )
+
+
+@lru_cache(maxsize=64)
+def read_state(leir: str) -> tuple[Program, StateNumbers]:
+    """A program and its numbers; steps of one state are explained one after the other."""
+    program = parse(leir)
+    return program, measure(program)
+
+
+def gather(
+    key: str,
+    before: str,
+    step: Step,
+    bit_exact: bool,
+    facts: tuple[FactRecord, ...],
+    after: str,
+    others: tuple[Step, ...],
+    refused: tuple[RefusedStep, ...],
+) -> Context:
+    """The context of a legal step between two texts."""
+    old, old_numbers = read_state(before)
+    new, new_numbers = read_state(after)
+    taken: Strategy = parse_step(step.model_dump())
+    terms = taken.terms(old, new)
+    return Context(
+        key=key,
+        step=step,
+        bit_exact=bit_exact,
+        facts=tuple(fact for fact in facts if fact.name not in GENERIC_FACTS),
+        before=old,
+        after=new,
+        numbers_before=old_numbers,
+        numbers_after=new_numbers,
+        changed=changes(before, after),
+        others=others,
+        refused=refused,
+        choice=usable(taken.choice, terms),
+        change=usable(taken.change, terms),
+        effect=usable(taken.effect, terms),
+        terms=terms,
+    )
+
+
+def readers(program: Program, tensor: str) -> tuple[int, ...]:
+    """The top-level statements that read a tensor, by number."""
+    return tuple(number for number, statement in enumerate(program.body) if tensor in tensors_read(statement))
+
+
+def temporaries(program: Program, statement: Stmt) -> tuple[str, ...]:
+    """The tensors that a statement writes and that are no output."""
+    outputs = {declaration.tensor for declaration in program.outputs}
+    return tuple(name for name in tensors_written(statement) if name not in outputs)

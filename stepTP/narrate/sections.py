@@ -1,0 +1,328 @@
+"""The six sections of a reasoning: state, bottleneck, choice, legality, change, effect.
+
+Each function gives its section in several forms that differ in structure: what they begin with, what they put into one
+sentence, what they leave to the reader. A form is a list of parts, each with how easily it can be spared (0: never), so
+that a long text can be cut without breaking a sentence. Nothing is said that was not computed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leir.syntax import Alloc
+from stepTP.draw import digest
+from stepTP.narrate.call import call_text
+from stepTP.narrate.context import Context, readers, temporaries
+from stepTP.narrate.describe import counted, kinds, listed, loops_text, purpose
+from stepTP.narrate.numbers import StateNumbers, data_text, short_text
+from stepTP.records import FactRecord
+
+LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
+LONG_LINE = 90  # characters of a program's line that reasoning quotes
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sentence or two. `spare`: 0 where the text cannot do without; the largest goes first."""
+
+    text: str
+    spare: int = 0
+
+
+Form = tuple[Part, ...]
+
+
+def state(context: Context) -> tuple[Form, ...]:
+    """What the program is, with a look at the statements that the step is about."""
+    program, numbers = context.before, context.numbers_before
+    ins = _names([d.tensor for d in program.inputs])
+    outs = _names([d.tensor for d in program.outputs])
+    nests = counted(sum(not isinstance(s, Alloc) for s in program.body), "nest")
+    iterations = counted(numbers.iterations, "iteration")
+    focus = " ".join(f"{s}." for s in _focus(context))
+    use = _use(context)
+    return (
+        (Part(f"The program computes {outs} from {ins} in {nests} and {iterations}. {focus}"), Part(use, 5)),
+        (Part(f"{_capital(nests)} lead from {ins} to {outs}. {focus}"), Part(f"In all, {iterations} run.", 6), Part(use, 5)),
+        (Part(focus), Part(use, 5), Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 4)),
+        (Part(f"State: {nests}, {iterations}; inputs {ins}, outputs {outs}. {focus}"), Part(use, 5)),
+        (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(focus), Part(use, 5)),
+    )
+
+
+def bottleneck(context: Context) -> tuple[Form, ...]:
+    """What the state spends, where, and what its loops leave unused."""
+    numbers = context.numbers_before
+    forms = [*_share(context), *_traffic(numbers), *_fetches(context), *_serial(context)]
+    return tuple((Part(form, 3),) for form in forms) or ((),)
+
+
+def choice(context: Context) -> tuple[Form, ...]:
+    """Why this step, and what else there was."""
+    why = _pick(context, "why", context.choice)
+    call = f"`{call_text(context.step)}`"
+    other = Part(_alternatives(context), 7)
+    refused = Part(_refused(context), 8)
+    return (
+        (Part(f"{why} The step is {call}."), other, refused),
+        (Part(f"The step taken is {call}. {why}"), other, refused),
+        (other, Part(f"{why} Hence {call}."), refused),
+        (Part(why), refused, other, Part(f"The choice falls on {call}.")),
+        (Part(f"{why} This calls for {call}."), refused, other),
+        (refused, Part(f"Next comes {call}. {why}"), other),
+    )
+
+
+def legality(context: Context) -> tuple[Form, ...]:
+    """Each precondition with its evidence."""
+    facts = context.facts
+    if not facts:
+        return ((Part("It has no precondition but that the checker accepts the result, which it does."),),)
+    close = Part("The checker accepts the program after it, with every claim of its loops.", 6)
+    return (
+        (Part("It is allowed here."), *_facts(facts, "{evidence} ({name})."), close),
+        (Part(f"What must hold, holds: {'; '.join(_fact_text(f, '{name}, as {evidence}') for f in facts)}."), close),
+        (*_facts(facts, "{Name}: {evidence}."), Part("So the step is legal.")),
+        (Part(f"{_capital(counted(len(facts), 'fact'))} make it legal."), *_facts(facts, "{Name}: {evidence}."), close),
+        (Part(f"Legal, because {'; '.join(_fact_text(f, '{evidence} ({name})') for f in facts)}."), close),
+    )
+
+
+def change(context: Context) -> tuple[Form, ...]:
+    """What becomes of the text, line by line."""
+    what = _pick(context, "change", context.change)
+    lines = _lines(context)
+    kept = _kept(context)
+    return (
+        (Part(what), Part(lines, 4), Part(kept, 6)),
+        (Part(lines, 4), Part(what), Part(kept, 6)),
+        (Part(kept, 6), Part(what), Part(lines, 4)),
+        (Part(f"{kept} {lines}".strip(), 4), Part(what)),
+    )
+
+
+def effect(context: Context) -> tuple[Form, ...]:
+    """What the step costs, saves and makes possible, as far as it can be computed."""
+    effects = _pick(context, "effect", context.effect)
+    moved = _moved(context.numbers_before, context.numbers_after)
+    bits = "" if context.bit_exact else "The results agree within the rounding bound, not bit for bit."
+    if "bit" in effects or "round" in effects:
+        bits = ""
+    return (
+        (Part(effects), Part(moved, 2), Part(bits, 1)),
+        (Part(moved, 2), Part(effects), Part(bits, 1)),
+        (Part(bits, 1), Part(effects), Part(moved, 2)),
+    )
+
+
+def _focus(context: Context) -> list[str]:
+    """One clause for each of the first three statements that the step changes."""
+    return [_sentence(context, number) for number in context.touched[:3]] or [_sentence(context, 0)]
+
+
+def _sentence(context: Context, number: int) -> str:
+    statement = context.before.body[number]
+    loops = loops_text(statement)
+    return f"Nest {number}{f' ({loops})' if loops else ''} {purpose(statement)}"
+
+
+def _use(context: Context) -> str:
+    """Who reads what the touched statements produce."""
+    for number in context.touched:
+        for tensor in temporaries(context.before, context.before.body[number]):
+            later = [n for n in readers(context.before, tensor) if n > number]
+            if later:
+                nests = f"nest {later[0]}" if len(later) == 1 else f"nests {listed(str(n) for n in later)}"
+                return f"{tensor} is read again by {nests}."
+    return ""
+
+
+def _share(context: Context) -> list[str]:
+    """Where the operations are, and whether the step is there."""
+    numbers = context.numbers_before
+    if len(numbers.nests) < 2 or not numbers.operations:
+        return []
+    heaviest = max(range(len(numbers.nests)), key=lambda n: numbers.nests[n].operations)
+    there = heaviest in context.touched
+    part = f"{numbers.nests[heaviest].operations} of {numbers.operations} operations"
+    if there:
+        return [
+            f"Of all nests, nest {heaviest} weighs most: {part}. The step works there.",
+            f"The work lies in nest {heaviest}, with {part}, and that is where the step works.",
+        ]
+    own = sum(numbers.nests[number].operations for number in context.touched)
+    return [f"Nest {heaviest} weighs most, with {part}; the nests at hand take {own}."]
+
+
+def _traffic(numbers: StateNumbers) -> list[str]:
+    """Bytes moved, nest by nest, against the bytes that must be."""
+    if not numbers.traffic:
+        return []
+    moved, least = data_text(numbers.traffic), data_text(numbers.boundary)
+    per_byte = short_text(numbers.operations / numbers.traffic)
+    forms = [
+        f"With each nest touching its data once, {moved} move, for {numbers.operations} operations: {per_byte} a byte.",
+    ]
+    if numbers.traffic > numbers.boundary:
+        forms.append(
+            f"Inputs and outputs take {least}, but the nests together touch {moved}: the difference is data that one "
+            "nest writes or reads and another reads again."
+        )
+    return forms
+
+
+def _fetches(context: Context) -> list[str]:
+    """The tensor that is accessed most often for its size in the touched statements."""
+    best: tuple[float, int, str] | None = None
+    for number in context.touched:
+        for tensor, (times, elements) in context.numbers_before.nests[number].accesses.items():
+            if elements and (best is None or times / elements > best[0]):
+                best = (times / elements, number, tensor)
+    if best is None or best[0] < 2:
+        return []
+    factor, number, tensor = best
+    times, elements = context.numbers_before.nests[number].accesses[tensor]
+    return [
+        f"Nest {number} accesses {tensor} {times} times for {elements} elements, {short_text(factor)} times each.",
+        f"Each of the {elements} elements of {tensor} is touched {short_text(factor)} times in nest {number}.",
+    ]
+
+
+def _serial(context: Context) -> list[str]:
+    """What the loop kinds use and leave."""
+    claimed = kinds(context.before)
+    words = {"P": "parallel", "V": "vectorised", "U": "unrolled", "B": "bound to the GPU"}
+    if claimed:
+        return [f"Already {listed(f'{listed(loops)} {_are(loops)} {words[kind]}' for kind, loops in claimed.items())}."]
+    number = next(iter(context.touched), 0)
+    parallel = context.numbers_before.nests[number].parallel
+    if parallel < 2:
+        return []
+    return [
+        f"Every loop is serial, though {parallel} iterations of nest {number} do not depend on each other.",
+        f"Nest {number} has {parallel} independent iterations, and no loop of the program uses that yet.",
+    ]
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _alternatives(context: Context) -> str:
+    """One or two other legal steps of the state, of other strategies first."""
+    order = sorted(
+        context.others,
+        key=lambda step: (step.strategy == context.step.strategy, digest(context.key, "other", call_text(step))),
+    )
+    shown = [call_text(step) for step in order[:2]]
+    if not shown:
+        return ""
+    return _pick(
+        context,
+        "others",
+        (
+            f"{listed(shown)} would be legal too.",
+            f"Also legal here: {', '.join(shown)}.",
+            f"One could take {' or '.join(shown)} instead.",
+        ),
+    )
+
+
+def _refused(context: Context) -> str:
+    """A step that cannot be taken here, and why; of the same strategy first."""
+    order = sorted(
+        (r for r in context.refused if len(r.fact.evidence) <= LONG_EVIDENCE),
+        key=lambda r: (r.step.strategy != context.step.strategy, digest(context.key, "refused", call_text(r.step))),
+    )
+    if not order:
+        return ""
+    call, evidence, name = call_text(order[0].step), order[0].fact.evidence, order[0].fact.name
+    return _pick(
+        context,
+        "refusal",
+        (
+            f"{call} is refused, since {evidence} ({name} does not hold).",
+            f"Not possible is {call}: {name} fails, {evidence}.",
+            f"The fact {name} rules out {call}: {evidence}.",
+        ),
+    )
+
+
+def _facts(facts: Sequence[FactRecord], form: str) -> list[Part]:
+    """A sentence a fact; the later ones can be spared, the first two not."""
+    return [Part(_fact_text(fact, form), 0 if n < 2 else 9) for n, fact in enumerate(facts)]
+
+
+def _fact_text(fact: FactRecord, form: str) -> str:
+    words = fact.name.replace("-", " ")
+    return form.format(name=words, Name=_capital(words), evidence=fact.evidence.rstrip("."))
+
+
+def _lines(context: Context) -> str:
+    """The changed lines, quoted where they are short."""
+    sentences: list[str] = []
+    for one in context.changed[:2]:
+        old, new = _quoted(one.old), _quoted(one.new)
+        where = _line_numbers(one.at, len(one.old))
+        if not one.old:
+            sentences.append(f"New after line {one.at}: {new}." if new else "")
+        elif not one.new:
+            sentences.append(f"{_capital(where)} {'goes' if len(one.old) == 1 else 'go'}.")
+        elif old and new:
+            sentences.append(f"{_capital(where)}, {old}, becomes {new}." if len(one.old) == 1 else f"{old} become {new}.")
+        elif new:
+            sentences.append(f"{_capital(where)} {'becomes' if len(one.old) == 1 else 'become'} {new}.")
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _quoted(lines: tuple[str, ...]) -> str:
+    """Lines in backticks; empty where they are too long to quote."""
+    return listed(f"`{line}`" for line in lines) if lines and sum(map(len, lines)) <= LONG_LINE else ""
+
+
+def _line_numbers(at: int, count: int) -> str:
+    return f"line {at + 1}" if count == 1 else f"lines {at + 1} to {at + count}"
+
+
+def _kept(context: Context) -> str:
+    """How much stays."""
+    rest = len(context.before.body) - len(context.touched)
+    if not rest:
+        return ""
+    return _pick(
+        context,
+        "kept",
+        (
+            f"The other {counted(rest, 'statement') if rest > 1 else 'statement'} of the program {'stay' if rest > 1 else 'stays'} as {'they are' if rest > 1 else 'it is'}.",
+            f"{_capital(counted(rest, 'statement'))} {'are' if rest > 1 else 'is'} left alone.",
+        ),
+    )
+
+
+def _moved(before: StateNumbers, after: StateNumbers) -> str:
+    """The totals that differ."""
+    pairs = [
+        ("nests", str(len(before.nests)), str(len(after.nests))),
+        ("iterations", str(before.iterations), str(after.iterations)),
+        ("operations", str(before.operations), str(after.operations)),
+        ("traffic", data_text(before.traffic), data_text(after.traffic)),
+    ]
+    differ = [f"{what} from {old} to {new}" for what, old, new in pairs if old != new]
+    same = [what for what, old, new in pairs[1:] if old == new]
+    if not differ:
+        return f"Counted again, {listed(same)} are unchanged."
+    return f"Counted again: {', '.join(differ)}{f'; {listed(same)} unchanged' if same else ''}."
+
+
+def _pick(context: Context, what: str, forms: Sequence[str]) -> str:
+    """One of the forms, by the record's hash."""
+    return forms[digest(context.key, what)[0] % len(forms)] if forms else ""
+
+
+def _names(tensors: Sequence[str]) -> str:
+    shown = list(tensors[:4])
+    return listed(shown if len(tensors) <= 4 else [*shown, counted(len(tensors) - 4, "more tensor")])
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+

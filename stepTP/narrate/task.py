@@ -1,0 +1,99 @@
+"""The pool task that explains a verified step: reasoning, diff and token counts."""
+
+from functools import lru_cache
+from typing import Any
+
+from stepTP.narrate.call import call_text
+from stepTP.narrate.compose import compose
+from stepTP.narrate.context import Context, RefusedStep, gather
+from stepTP.narrate.difference import diff_text
+from stepTP.narrate.ground import Ungrounded, ungrounded
+from stepTP.narrate.numbers import StateNumbers, data_text, short_text
+from stepTP.narrate.recover import recover_step
+from stepTP.records import FactRecord, Step
+
+
+def explain(payload: dict[str, Any]) -> dict[str, Any]:
+    """`{reasoning, diff, tokens}` of a step, as `stepTP.pipeline` asks for it.
+
+    Raises Ungrounded where a sentence names what is not there, or the step cannot be read back from the text: both are
+    bugs of a sentence.
+    """
+    step = Step(**payload["step"])
+    context = gather(
+        key=payload["id"],
+        before=payload["before"],
+        step=step,
+        bit_exact=payload["bit_exact"],
+        facts=tuple(FactRecord(**fact) for fact in payload["facts"]),
+        after=payload["after"],
+        others=tuple(Step(**other) for other in payload["others"]),
+        refused=tuple(
+            RefusedStep(Step(strategy=r["strategy"], args=r["args"]), FactRecord(**r["fact"]))
+            for r in payload["refused"]
+        ),
+    )
+    reasoning = compose(context)
+    strange = ungrounded(reasoning, payload["before"], payload["after"], computed(context))
+    if strange:
+        raise Ungrounded(f"{', '.join(strange)} of {call_text(step)} come from nowhere: {reasoning}")
+    recovered = recover_step(reasoning, context.before)
+    if recovered is None or recovered.to_json() != step.model_dump():
+        raise Ungrounded(f"{call_text(step)} cannot be read back from: {reasoning}")
+    return {
+        "reasoning": reasoning,
+        "diff": diff_text(payload["before"], payload["after"]),
+        "tokens": _tokens(payload["after"], reasoning) if payload["count_tokens"] else dict.fromkeys(_FORMS),
+    }
+
+
+_FORMS = ("leir", "tir", "cuda", "reasoning")
+
+
+def computed(context: Context) -> list[str]:
+    """Everything that a reasoning may name besides the programs: evidence, arguments, terms and totals, as written."""
+    texts = [fact.evidence for fact in context.facts]
+    texts += [refused.fact.evidence for refused in context.refused]
+    texts += [call_text(step) for step in (context.step, *context.others, *(r.step for r in context.refused))]
+    texts += context.terms.values()
+    texts += [str(len(context.facts))]
+    for numbers in (context.numbers_before, context.numbers_after):
+        texts += _written(numbers)
+    return texts
+
+
+def _written(numbers: StateNumbers) -> list[str]:
+    """A state's numbers in every form that a section gives them."""
+    texts = [str(len(numbers.nests)), str(numbers.iterations), str(numbers.operations)]
+    texts += [data_text(numbers.traffic), data_text(numbers.boundary)]
+    if numbers.traffic:
+        texts.append(short_text(numbers.operations / numbers.traffic))
+    texts.append(str(sum(nest.operations for nest in numbers.nests)))
+    for nest in numbers.nests:
+        texts += [str(nest.iterations), str(nest.operations), str(nest.parallel)]
+        for times, elements in nest.accesses.values():
+            texts += [str(times), str(elements), short_text(times / elements) if elements else ""]
+    return texts
+
+
+def _tokens(after: str, reasoning: str) -> dict[str, int | None]:
+    """Tokens of the program after the step, as LEIR, TIR and CUDA, and of the reasoning."""
+    from stepTP.tokens import count_tokens
+
+    tir, cuda = _lowered(after)
+    return {
+        "leir": count_tokens(after),
+        "tir": count_tokens(tir),
+        "cuda": count_tokens(cuda),
+        "reasoning": count_tokens(reasoning),
+    }
+
+
+@lru_cache(maxsize=8)
+def _lowered(leir: str) -> tuple[str, str]:
+    """A program as plain-loop TIR and as CUDA source."""
+    from leir.lowering import cuda_source, tir_text
+    from leir.parser import parse
+
+    program = parse(leir)
+    return tir_text(program), cuda_source(program)
