@@ -133,6 +133,7 @@ def _read_inputs(program: "Program", file: Path) -> "Arrays":
     import zipfile
 
     import numpy as np
+
     from leir.interp import array_dtype
 
     try:

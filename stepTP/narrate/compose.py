@@ -30,14 +30,14 @@ def _form(context: Context, section: str, forms: tuple[tuple[Part, ...], ...]) -
 
 
 def _shortened(sections: list[list[Part]]) -> list[list[Part]]:
-    """The sections without the parts that are spared most easily, as many as the length asks for."""
+    """The sections, with as many parts gone or brief as the length asks for: what is spared most easily first."""
     kept = [list(section) for section in sections]
     while sum(length(part.text) for section in kept for part in section) > LENGTH:
-        spare = max((part for section in kept for part in section), key=lambda part: (part.spare, len(part.text)))
-        if not spare.spare:
+        places = [
+            (part.spare, len(part.text), s, n) for s, section in enumerate(kept) for n, part in enumerate(section)
+        ]
+        spare, _, section, number = max(place for place in places if kept[place[2]][place[3]].text)
+        if not spare:
             break
-        for section in kept:
-            if spare in section:
-                section.remove(spare)
-                break
+        kept[section][number] = Part(kept[section][number].brief)
     return kept

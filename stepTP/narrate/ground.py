@@ -10,7 +10,7 @@ from strategies.catalog import names
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![A-Za-z0-9_]|\.\d)")
 _TENSOR = re.compile(r"(?<![A-Za-z0-9])[A-Z]\d*(?![A-Za-z0-9])")
-_LOOP = re.compile(r"(?<![A-Za-z0-9'^{])(?:[a-z]\d*|[bt][xyz][a-z0-9]*)(?![A-Za-z0-9'_-])")
+_LOOP = re.compile(r"(?<![A-Za-z0-9'^{])(?:[a-z]\d*|[bt][xyz](?:[a-z]\d*)?)(?![A-Za-z0-9'_-])")
 _WORDS = frozenset({"a", "by"})  # English that looks like a loop
 _SCOPES = frozenset({"g", "s", "l"})
 
@@ -50,4 +50,3 @@ def _without_names(text: str) -> str:
 def _spaced(text: str) -> str:
     """Numbers of LEIR set apart from the marks around them."""
     return re.sub(r"[_^]", " ", text)
-

@@ -41,8 +41,10 @@ class StateNumbers:
 
 def measure(program: Program) -> StateNumbers:
     import math
-    from leir.edit import walk, enclosing, accesses, storage, iterations_around, walk_expression
-    from leir.syntax import Equation, Loop, Binary, Call, Unary
+
+    from leir.edit import accesses, iterations_around, walk, walk_expression
+    from leir.syntax import Binary, Call, Equation, Unary
+
     shapes = {d.tensor: d.shape for d in (*program.inputs, *program.outputs)}
     nests = []
     for number, st in enumerate(program.body):

@@ -1,10 +1,11 @@
 """The six sections of a reasoning: state, bottleneck, choice, legality, change, effect.
 
 Each function gives its section in several forms that differ in structure: what they begin with, what they put into one
-sentence, what they leave to the reader. A form is a list of parts, each with how easily it can be spared (0: never), so
-that a long text can be cut without breaking a sentence. Nothing is said that was not computed.
+sentence, what they leave to the reader. A form is a list of parts, each with how easily it can be spared, so that a
+long text can be cut without breaking a sentence. Nothing is said that was not computed.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,14 +19,17 @@ from stepTP.records import FactRecord
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
 LONG_LINE = 90  # characters of a program's line that reasoning quotes
+_WORD = re.compile(r"[a-z]{3,} ")  # a word that a sentence may begin with; a loop's name keeps its case
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sentence or two. `spare`: 0 where the text cannot do without; the largest goes first."""
+    """A sentence or two. `spare`: 0 where the text cannot do without; the largest goes first. `brief`: what is said
+    instead of a part that goes."""
 
     text: str
     spare: int = 0
+    brief: str = ""
 
 
 Form = tuple[Part, ...]
@@ -41,11 +45,11 @@ def state(context: Context) -> tuple[Form, ...]:
     focus = " ".join(f"{s}." for s in _focus(context))
     use = _use(context)
     return (
-        (Part(f"The program computes {outs} from {ins} in {nests} and {iterations}. {focus}"), Part(use, 5)),
-        (Part(f"{_capital(nests)} lead from {ins} to {outs}. {focus}"), Part(f"In all, {iterations} run.", 6), Part(use, 5)),
-        (Part(focus), Part(use, 5), Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 4)),
-        (Part(f"State: {nests}, {iterations}; inputs {ins}, outputs {outs}. {focus}"), Part(use, 5)),
-        (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(focus), Part(use, 5)),
+        (Part(f"The program computes {outs} from {ins} in {nests} and {iterations}. {focus}"), Part(use, 7)),
+        (Part(f"From {ins}, {nests} lead to {outs}. {focus}"), Part(f"In all, {iterations} run.", 8), Part(use, 7)),
+        (Part(focus), Part(use, 7), Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 2)),
+        (Part(f"State: {nests}, {iterations}; inputs {ins}, outputs {outs}. {focus}"), Part(use, 7)),
+        (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(focus), Part(use, 7)),
     )
 
 
@@ -53,15 +57,15 @@ def bottleneck(context: Context) -> tuple[Form, ...]:
     """What the state spends, where, and what its loops leave unused."""
     numbers = context.numbers_before
     forms = [*_share(context), *_traffic(numbers), *_fetches(context), *_serial(context)]
-    return tuple((Part(form, 3),) for form in forms) or ((),)
+    return tuple((Part(form, 2),) for form in forms) or ((),)
 
 
 def choice(context: Context) -> tuple[Form, ...]:
     """Why this step, and what else there was."""
     why = _pick(context, "why", context.choice)
     call = f"`{call_text(context.step)}`"
-    other = Part(_alternatives(context), 7)
-    refused = Part(_refused(context), 8)
+    other = Part(_alternatives(context, 2), 4, _alternatives(context, 1))
+    refused = Part(_refused(context), 3)
     return (
         (Part(f"{why} The step is {call}."), other, refused),
         (Part(f"The step taken is {call}. {why}"), other, refused),
@@ -74,43 +78,40 @@ def choice(context: Context) -> tuple[Form, ...]:
 
 def legality(context: Context) -> tuple[Form, ...]:
     """Each precondition with its evidence."""
-    facts = context.facts
+    facts = _grouped(context.facts)
     if not facts:
         return ((Part("It has no precondition but that the checker accepts the result, which it does."),),)
-    close = Part("The checker accepts the program after it, with every claim of its loops.", 6)
+    close = Part("The checker accepts the program after it, with every claim of its loops.", 8)
     return (
         (Part("It is allowed here."), *_facts(facts, "{evidence} ({name})."), close),
         (Part(f"What must hold, holds: {'; '.join(_fact_text(f, '{name}, as {evidence}') for f in facts)}."), close),
         (*_facts(facts, "{Name}: {evidence}."), Part("So the step is legal.")),
-        (Part(f"{_capital(counted(len(facts), 'fact'))} make it legal."), *_facts(facts, "{Name}: {evidence}."), close),
+        (Part(f"Its legality rests on {counted(len(facts), 'fact')}."), *_facts(facts, "{Name}: {evidence}."), close),
         (Part(f"Legal, because {'; '.join(_fact_text(f, '{evidence} ({name})') for f in facts)}."), close),
     )
 
 
 def change(context: Context) -> tuple[Form, ...]:
     """What becomes of the text, line by line."""
-    what = _pick(context, "change", context.change)
-    lines = _lines(context)
-    kept = _kept(context)
-    return (
-        (Part(what), Part(lines, 4), Part(kept, 6)),
-        (Part(lines, 4), Part(what), Part(kept, 6)),
-        (Part(kept, 6), Part(what), Part(lines, 4)),
-        (Part(f"{kept} {lines}".strip(), 4), Part(what)),
-    )
+    what = Part(_pick(context, "change", context.change))
+    lines = Part(_lines(context, True), 6, _lines(context, False))
+    kept = Part(_kept(context), 7)
+    return ((what, lines, kept), (lines, what, kept), (kept, what, lines), (kept, lines, what))
 
 
 def effect(context: Context) -> tuple[Form, ...]:
     """What the step costs, saves and makes possible, as far as it can be computed."""
     effects = _pick(context, "effect", context.effect)
-    moved = _moved(context.numbers_before, context.numbers_after)
+    moved = Part(_moved(context.numbers_before, context.numbers_after), 1)
+    if context.numbers_before == context.numbers_after:
+        moved = Part(moved.text, 6)
     bits = "" if context.bit_exact else "The results agree within the rounding bound, not bit for bit."
     if "bit" in effects or "round" in effects:
         bits = ""
     return (
-        (Part(effects), Part(moved, 2), Part(bits, 1)),
-        (Part(moved, 2), Part(effects), Part(bits, 1)),
-        (Part(bits, 1), Part(effects), Part(moved, 2)),
+        (Part(effects), moved, Part(bits, 1)),
+        (moved, Part(effects), Part(bits, 1)),
+        (Part(bits, 1), Part(effects), moved),
     )
 
 
@@ -162,7 +163,7 @@ def _traffic(numbers: StateNumbers) -> list[str]:
     forms = [
         f"With each nest touching its data once, {moved} move, for {numbers.operations} operations: {per_byte} a byte.",
     ]
-    if numbers.traffic > numbers.boundary:
+    if numbers.traffic > numbers.boundary and moved != least:
         forms.append(
             f"Inputs and outputs take {least}, but the nests together touch {moved}: the difference is data that one "
             "nest writes or reads and another reads again."
@@ -175,7 +176,7 @@ def _fetches(context: Context) -> list[str]:
     best: tuple[float, int, str] | None = None
     for number in context.touched:
         for tensor, (times, elements) in context.numbers_before.nests[number].accesses.items():
-            if elements and (best is None or times / elements > best[0]):
+            if elements > 1 and (best is None or times / elements > best[0]):
                 best = (times / elements, number, tensor)
     if best is None or best[0] < 2:
         return []
@@ -207,20 +208,20 @@ def _are(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _alternatives(context: Context) -> str:
-    """One or two other legal steps of the state, of other strategies first."""
+def _alternatives(context: Context, most: int) -> str:
+    """A few other legal steps of the state, of other strategies first."""
     order = sorted(
         context.others,
         key=lambda step: (step.strategy == context.step.strategy, digest(context.key, "other", call_text(step))),
     )
-    shown = [call_text(step) for step in order[:2]]
+    shown = [call_text(step) for step in order[:most]]
     if not shown:
         return ""
     return _pick(
         context,
         "others",
         (
-            f"{listed(shown)} would be legal too.",
+            f"Legal too: {listed(shown)}.",
             f"Also legal here: {', '.join(shown)}.",
             f"One could take {' or '.join(shown)} instead.",
         ),
@@ -240,38 +241,61 @@ def _refused(context: Context) -> str:
         context,
         "refusal",
         (
-            f"{call} is refused, since {evidence} ({name} does not hold).",
+            f"Refused is {call}, since {evidence} ({name} does not hold).",
             f"Not possible is {call}: {name} fails, {evidence}.",
             f"The fact {name} rules out {call}: {evidence}.",
         ),
     )
 
 
+def _grouped(facts: Sequence[FactRecord]) -> list[FactRecord]:
+    """Facts of one name that follow each other, as one with the evidence of all."""
+    result: list[FactRecord] = []
+    for fact in facts:
+        if result and result[-1].name == fact.name:
+            both = f"{result[-1].evidence.rstrip('.')}, and {fact.evidence}"
+            result[-1] = result[-1].model_copy(update={"evidence": both})
+        else:
+            result.append(fact)
+    return result
+
+
 def _facts(facts: Sequence[FactRecord], form: str) -> list[Part]:
-    """A sentence a fact; the later ones can be spared, the first two not."""
-    return [Part(_fact_text(fact, form), 0 if n < 2 else 9) for n, fact in enumerate(facts)]
+    """A sentence a fact; where room is short, the later ones give their names only."""
+    return [
+        Part(_fact_text(fact, form), 0 if number < 1 else 2, f"{_fact_text(fact, '{Name}')}.")
+        for number, fact in enumerate(facts)
+    ]
 
 
 def _fact_text(fact: FactRecord, form: str) -> str:
     words = fact.name.replace("-", " ")
-    return form.format(name=words, Name=_capital(words), evidence=fact.evidence.rstrip("."))
+    evidence = fact.evidence.rstrip(".")
+    if form.startswith("{evidence}") and _WORD.match(evidence):
+        evidence = _capital(evidence)
+    return form.format(name=words, Name=_capital(words), evidence=evidence)
 
 
-def _lines(context: Context) -> str:
-    """The changed lines, quoted where they are short."""
+def _lines(context: Context, quoting: bool) -> str:
+    """The changed lines; quoted, if they are short."""
     sentences: list[str] = []
     for one in context.changed[:2]:
-        old, new = _quoted(one.old), _quoted(one.new)
-        where = _line_numbers(one.at, len(one.old))
+        old, new = (_quoted(one.old), _quoted(one.new)) if quoting else ("", "")
+        lines, many = _capital(_line_numbers(one.at, len(one.old))), len(one.old) > 1
+        become = "become" if many else "becomes"
         if not one.old:
-            sentences.append(f"New after line {one.at}: {new}." if new else "")
+            sentences.append(f"New after line {one.at}: {new}." if new else f"A statement is new after line {one.at}.")
         elif not one.new:
-            sentences.append(f"{_capital(where)} {'goes' if len(one.old) == 1 else 'go'}.")
-        elif old and new:
-            sentences.append(f"{_capital(where)}, {old}, becomes {new}." if len(one.old) == 1 else f"{old} become {new}.")
+            sentences.append(f"{lines} {'go' if many else 'goes'}.")
+        elif new and old and not many:
+            sentences.append(f"{lines}, {old}, becomes {new}.")
         elif new:
-            sentences.append(f"{_capital(where)} {'becomes' if len(one.old) == 1 else 'become'} {new}.")
-    return " ".join(sentence for sentence in sentences if sentence)
+            sentences.append(f"{lines} {become} {new}.")
+        elif len(one.new) != len(one.old):
+            sentences.append(f"{lines} {become} {'one line' if len(one.new) == 1 else f'{len(one.new)} lines'}.")
+        else:
+            sentences.append(f"{lines} {'change' if many else 'changes'}.")
+    return " ".join(sentences)
 
 
 def _quoted(lines: tuple[str, ...]) -> str:
@@ -280,7 +304,8 @@ def _quoted(lines: tuple[str, ...]) -> str:
 
 
 def _line_numbers(at: int, count: int) -> str:
-    return f"line {at + 1}" if count == 1 else f"lines {at + 1} to {at + count}"
+    between = "and" if count == 2 else "to"
+    return f"line {at + 1}" if count == 1 else f"lines {at + 1} {between} {at + count}"
 
 
 def _kept(context: Context) -> str:
@@ -292,8 +317,8 @@ def _kept(context: Context) -> str:
         context,
         "kept",
         (
-            f"The other {counted(rest, 'statement') if rest > 1 else 'statement'} of the program {'stay' if rest > 1 else 'stays'} as {'they are' if rest > 1 else 'it is'}.",
-            f"{_capital(counted(rest, 'statement'))} {'are' if rest > 1 else 'is'} left alone.",
+            f"The other {rest} statements stay as they are." if rest > 1 else "The other statement stays as it is.",
+            f"Left alone: {counted(rest, 'statement')}.",
         ),
     )
 
@@ -325,4 +350,3 @@ def _names(tensors: Sequence[str]) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
