@@ -40,7 +40,7 @@ from stepTP.records import (
 )
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
 from stepTP.verify.pool import Failure, Pool
-from stepTP.walk import Jobs, VerifiedStep, Walker, verdicts, verify, walk
+from stepTP.walk import Check, Jobs, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
 from strategies import catalog
 
 TRANSLATE = "stepTP.intake.translate"
@@ -67,7 +67,7 @@ def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
             continue
         answer = build.jobs.submit(TRANSLATE, {"code": item.torch_code, "file": item.id}, near=item.id).result()
         if isinstance(answer, Failure):
-            yield _rejected_source(item, "translate", answer.error or answer.kind, answer.cause)
+            yield _rejected_source(item, "translate", cause_of(answer), answer.cause)
         elif answer["status"] != "verified":
             yield _rejected_source(item, "translate", answer["status"], answer["message"])
         else:
@@ -80,9 +80,10 @@ def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
         if not isinstance(item, ProgramRow):
             yield item
             continue
-        answer = verify(build.jobs, build.config.verify, item, item.leir, None, False).result()
+        start = [Check(item.leir, None, False)]
+        (answer,) = verify_all(build.jobs, build.config.verify, build.config.seed, item, start)
         if isinstance(answer, Failure):
-            yield _rejected_program(item, answer.error or answer.kind, answer.cause)
+            yield _rejected_program(item, cause_of(answer), answer.cause)
         elif not answer["ok"]:
             yield _rejected_program(item, answer["cause"], answer["message"])
         else:
@@ -323,7 +324,7 @@ def _unexplained(found: VerifiedStep, failure: Failure) -> RejectedRow:
         family=found.source.source.family,
         depth=len(found.before.path) + 1,
         stage="narrate",
-        cause=failure.error or failure.kind,
+        cause=cause_of(failure),
         message=failure.cause,
         state_id_before=found.before.state_id,
         leir_before=found.before.leir,

@@ -16,6 +16,7 @@ own steps win, and a source that is added moves nothing. All of a level is expan
 order, so neither workers nor timing change the result.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -28,7 +29,8 @@ from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Step
 from stepTP.verify.pool import Failure
 
 EXPAND = "stepTP.expand.expand"
-VERIFY = "stepTP.verify.task.verify"
+VERIFY = "stepTP.verify.task.verify_many"
+BATCH = 8  # programs of one verification job
 
 
 class Jobs(Protocol):
@@ -149,7 +151,7 @@ def _expand_all(walker: Walker, states: list[State]) -> Iterator[tuple[State, Su
         alone = [(name, _expand(walker, state, (name,))) for name in walker.names]
         answers = [(name, asked.result()) for name, asked in alone]
         failed = tuple(
-            _rejected(walker, state, Step(strategy=name, args={}), "expand", failure.kind, _message(failure))
+            _rejected(walker, state, Step(strategy=name, args={}), "expand", cause_of(failure), _message(failure))
             for name, failure in answers
             if isinstance(failure, Failure)
         )
@@ -192,37 +194,69 @@ def _verify_all(
     walker: Walker, fresh: list[tuple[State, Proposal, Surroundings]]
 ) -> Iterator[tuple[tuple[State, Proposal, Surroundings], tuple[Verdict, ...] | RejectedRow]]:
     """Each new state with its verdicts, or with why it is rejected."""
-    asked = [verify(walker.jobs, walker.verify, walker.source, p.leir, s.leir, p.bit_exact) for s, p, _ in fresh]
-    for (state, proposal, around), future in zip(fresh, asked, strict=True):
-        answer = future.result()
+    checks = [Check(p.leir, s.leir, p.bit_exact) for s, p, _ in fresh]
+    answers = verify_all(walker.jobs, walker.verify, walker.seed, walker.source, checks)
+    for (state, proposal, around), answer in zip(fresh, answers, strict=True):
         if isinstance(answer, Failure):
-            outcome = _rejected(walker, state, proposal, "verify", answer.error or answer.kind, _message(answer))
+            outcome = _rejected(walker, state, proposal, "verify", cause_of(answer), _message(answer))
         elif not answer["ok"]:
-            outcome = _rejected(walker, state, proposal, "verify", answer["cause"], answer["message"], verdicts(answer))
+            shown = verdicts(answer)
+            outcome = _rejected(walker, state, proposal, "verify", answer["cause"], answer["message"], shown)
         else:
             outcome = verdicts(answer)
         yield (state, proposal, around), outcome
 
 
-def verify(
-    jobs: Jobs, settings: config.Verify, source: ProgramRow, leir: str, parent: str | None, bit_exact: bool
-) -> "Future[Any]":
-    """Asks whether a program computes what its source computes, and its parent's bits where that is claimed."""
-    payload = {
-        "source": source.source.model_dump(),
-        "leir_source": source.leir,
-        "leir": leir,
-        "parent": parent,
-        "bit_exact": bit_exact,
-        "targets": list(settings.targets),
-        "draws": settings.draws,
-    }
-    return jobs.submit(VERIFY, payload, near=source.id)
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A program to verify, the program that it was made from, and whether it must keep that one's bits."""
+
+    leir: str
+    parent: str | None
+    bit_exact: bool
+
+
+def verify_all(
+    jobs: Jobs, settings: config.Verify, seed: int, source: ProgramRow, checks: list[Check]
+) -> Iterator[Any]:
+    """The answer on each program of one source: {ok, cause, message, verdicts}, or a Failure.
+
+    They are compiled in batches, which is cheaper. Where a batch fails, each of its programs is verified alone, so that
+    one costs itself only.
+    """
+
+    def ask(some: list[Check]) -> "Future[Any]":
+        payload = {
+            "source": source.source.model_dump(),
+            "leir_source": source.leir,
+            "states": [{"leir": c.leir, "parent": c.parent, "bit_exact": c.bit_exact} for c in some],
+            "targets": list(settings.targets),
+            "draws": settings.draws,
+            "seed": seed,
+        }
+        return jobs.submit(VERIFY, payload, near=source.id)
+
+    batches = [checks[start : start + BATCH] for start in range(0, len(checks), BATCH)]
+    for batch, future in [(batch, ask(batch)) for batch in batches]:
+        answers = future.result()
+        if not isinstance(answers, Failure):
+            yield from answers
+            continue
+        for alone in [ask([check]) for check in batch] if len(batch) > 1 else []:
+            answer = alone.result()
+            yield answer if isinstance(answer, Failure) else answer[0]
+        if len(batch) == 1:
+            yield answers
 
 
 def verdicts(answer: dict[str, Any]) -> tuple[Verdict, ...]:
     """The verdict entries of an answer, as records."""
     return tuple(Verdict(**entry) for entry in answer["verdicts"])
+
+
+def cause_of(failure: Failure) -> str:
+    """Why a job failed, in kebab-case: `timeout`, `bug`, `unsupported-op`, ..."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", failure.error or failure.kind).lower()
 
 
 def _message(failure: Failure) -> str:

@@ -1,8 +1,8 @@
 """Commands on the rows of a dataset: verify, replay, stats, show."""
 
 import json as json_module
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,29 +22,35 @@ def verify(
     where: RunOrFile,
     target: Annotated[list[str] | None, typer.Option(help="Only on this target; may be given again.")] = None,
     draws: Annotated[int, typer.Option(help="Input draws of each kind.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="Keys the draws; a build's own are those of its seed.", min=0)] = 0,
     workers: Workers = None,
     json: Json = False,
 ) -> None:
     """Compile and run the program of every step again, against its PyTorch source. Exit code 1 if one fails."""
     from stepTP.config import Verify
     from stepTP.verify.pool import Pool
-    from stepTP.walk import verify as verify_job
+    from stepTP.walk import Check, verify_all
 
     steps, programs = step_rows(where)
-    with Pool(workers) as pool:
-        asked = []
-        for row in steps:
-            targets = tuple(target or [verdict.target for verdict in row.verification])
-            settings = Verify.model_validate({"targets": targets, "draws": draws})
-            source = programs.get(row.source.id)
+    problems: list[dict[str, str]] = []
+    with Pool(workers) as pool, _bar("verify", len(steps)) as bar:
+
+        def one_source(rows: list["StepRow"]) -> list[dict[str, str]]:
+            source = programs.get(rows[0].source.id)
             if source is None:
-                raise InputError(f"{where}: {row.source.id}: its program row is missing: verify the whole run")
-            asked.append(verify_job(pool, settings, source, row.leir_after, row.leir_before, row.bit_exact))
-        problems = [
-            {"id": row.id, "message": message}
-            for row, future in _with_bar("verify", zip(steps, asked, strict=True), len(steps))
-            if (message := _verdict_problem(future.result()))
-        ]
+                raise InputError(f"{where}: {rows[0].source.id}: its program row is missing: verify the whole run")
+            targets = tuple(target or [verdict.target for verdict in rows[0].verification])
+            settings = Verify.model_validate({"targets": targets, "draws": draws})
+            checks = [Check(row.leir_after, row.leir_before, row.bit_exact) for row in rows]
+            answers = verify_all(pool, settings, seed, source, checks)
+            found = [(row.id, _verdict_problem(answer)) for row, answer in zip(rows, answers, strict=True)]
+            return [{"id": name, "message": message} for name, message in found if message]
+
+        groups = [list(rows) for _, rows in groupby(steps, lambda row: row.source.id)]
+        with ThreadPoolExecutor(2 * pool.workers) as threads:
+            for rows, found in zip(groups, threads.map(one_source, groups), strict=True):
+                problems += found
+                bar.update(len(rows))
     _report("verified", len(steps), problems, json)
 
 
@@ -62,12 +68,13 @@ def replay(where: RunOrFile, workers: Workers = None, json: Json = False) -> Non
     from stepTP.verify.pool import Failure, Pool
 
     steps, _ = step_rows(where)
-    with Pool(workers) as pool:
+    problems: list[dict[str, str]] = []
+    with Pool(workers) as pool, _bar("replay", len(steps)) as bar:
         batches = [steps[n : n + BATCH] for n in range(0, len(steps), BATCH)]
         asked = [pool.submit("stepTP.replay.replay", {"rows": [_replayed(row) for row in b]}) for b in batches]
-        problems: list[dict[str, str]] = []
-        for batch, future in _with_bar("replay", zip(batches, asked, strict=True), len(batches)):
+        for batch, future in zip(batches, asked, strict=True):
             answer = future.result()
+            bar.update(len(batch))
             if isinstance(answer, Failure):
                 problems += [
                     {"id": row.id, "message": f"{answer.error or answer.kind}: {answer.cause}"} for row in batch
@@ -196,10 +203,11 @@ def _find(where: Path, which: str) -> "StepRow":
     return found[0]
 
 
-def _with_bar(what: str, items: Iterable[Any], count: int) -> Iterator[Any]:
+def _bar(what: str, count: int) -> Any:
+    """A progress bar over rows; none where nobody looks."""
     from tqdm import tqdm
 
-    return iter(tqdm(items, total=count, desc=what, disable=None))
+    return tqdm(total=count, desc=what, unit="row", disable=None)
 
 
 def _report(done: str, count: int, problems: list[dict[str, str]], json: bool) -> None:

@@ -5,14 +5,13 @@ from collections.abc import Iterable
 
 from leir.edit import bound_variables, tensor_names
 from leir.parser import parse
-from leir.syntax import KINDS
+from leir.syntax import DTYPES, KINDS, SCOPES
 from strategies.catalog import names
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![A-Za-z0-9_]|\.\d)")
 _TENSOR = re.compile(r"(?<![A-Za-z0-9])[A-Z]\d*(?![A-Za-z0-9])")
 _LOOP = re.compile(r"(?<![A-Za-z0-9'^{])(?:[a-z]\d*|[bt][xyz](?:[a-z]\d*)?)(?![A-Za-z0-9'_-])")
-_WORDS = frozenset({"a", "by"})  # English that looks like a loop
-_SCOPES = frozenset({"g", "s", "l"})
+_WORDS = frozenset({"a", "by", *DTYPES, *SCOPES})  # what looks like a loop
 
 
 class Ungrounded(ValueError):
@@ -31,7 +30,7 @@ def ungrounded(text: str, before: str, after: str, computed: Iterable[str]) -> t
     numbers |= {str(n) for program in programs for n in range(len(program.body) + 2)}
     tensors = set(KINDS) | {name for program in programs for name in tensor_names(program)}
     tensors |= {name for source in computed for name in _TENSOR.findall(source)}
-    loops = _WORDS | _SCOPES | {name for program in programs for name in bound_variables(program)}
+    loops = _WORDS | {name for program in programs for name in bound_variables(program)}
     loops |= {name for source in computed for name in _LOOP.findall(source)}
     plain = _without_names(text)
     found = [number for number in _NUMBER.findall(_spaced(plain)) if number not in numbers]

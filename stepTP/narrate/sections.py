@@ -262,18 +262,16 @@ def _grouped(facts: Sequence[FactRecord]) -> list[FactRecord]:
 
 def _facts(facts: Sequence[FactRecord], form: str) -> list[Part]:
     """A sentence a fact; where room is short, the later ones give their names only."""
+    texts = [_fact_text(fact, form) for fact in facts]
     return [
-        Part(_fact_text(fact, form), 0 if number < 1 else 2, f"{_fact_text(fact, '{Name}')}.")
-        for number, fact in enumerate(facts)
+        Part(_capital(text) if _WORD.match(text) else text, 0 if number < 1 else 2, f"{_fact_text(fact, '{Name}')}.")
+        for number, (fact, text) in enumerate(zip(facts, texts, strict=True))
     ]
 
 
 def _fact_text(fact: FactRecord, form: str) -> str:
     words = fact.name.replace("-", " ")
-    evidence = fact.evidence.rstrip(".")
-    if form.startswith("{evidence}") and _WORD.match(evidence):
-        evidence = _capital(evidence)
-    return form.format(name=words, Name=_capital(words), evidence=evidence)
+    return form.format(name=words, Name=_capital(words), evidence=fact.evidence.rstrip("."))
 
 
 def _lines(context: Context, quoting: bool) -> str:

@@ -45,9 +45,8 @@ class FakePool:
 
     def _answer(self, task: str, payload: dict[str, Any]) -> Any:
         time.sleep(random.random() * 0.002)
-        return {"translate": translate, "expand": expand, "verify": verify, "explain": explain}[task.rsplit(".", 1)[1]](
-            payload
-        )
+        answers = {"translate": translate, "expand": expand, "verify_many": verify_many, "explain": explain}
+        return answers[task.rsplit(".", 1)[1]](payload)
 
 
 def translate(payload: dict[str, Any]) -> Any:
@@ -82,10 +81,16 @@ def expand(payload: dict[str, Any]) -> Any:
     return real(payload)
 
 
-def verify(payload: dict[str, Any]) -> Any:
-    """Right, but for one program in ten."""
-    if uniform("verify", payload["leir"]) < 0.1 and payload["parent"]:
-        return {"ok": False, "cause": "error-over-tolerance", "message": "C_{0,0} is off by 1", "verdicts": [VERDICT]}
+def verify_many(payload: dict[str, Any]) -> Any:
+    """Right, but for one program in ten; some crash, and their batch with them."""
+    if any(uniform("crash", state["leir"]) < 0.03 and state["parent"] for state in payload["states"]):
+        return Failure("crash", "verify", "the worker was lost: signal 11")
+    return [_verified(state) for state in payload["states"]]
+
+
+def _verified(state: dict[str, Any]) -> dict[str, Any]:
+    if uniform("verify", state["leir"]) < 0.1 and state["parent"]:
+        return {"ok": False, "cause": "wrong-result", "message": "C_{0,0} is off by 1", "verdicts": [VERDICT]}
     return {"ok": True, "cause": "", "message": "", "verdicts": [VERDICT]}
 
 

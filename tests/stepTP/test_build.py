@@ -51,9 +51,10 @@ def test_every_kind_of_row_is_there(built: Path) -> None:
     rows = {name: list(read_rows(built / f"{name}.jsonl")) for name in CONFIGS}
     causes = {(row.stage, row.cause) for row in rows["rejected"] if isinstance(row, RejectedRow)}
     assert {
-        ("translate", "UnsupportedOp"),
+        ("translate", "unsupported-op"),
         ("walk", "state-seen"),
-        ("verify", "error-over-tolerance"),
+        ("verify", "wrong-result"),
+        ("verify", "crash"),
         ("filter", "double"),
         ("filter", "near-duplicate"),
         ("filter", "strategy-cap"),

@@ -1,0 +1,144 @@
+"""Reasoning says only what is there, gives the step back, keeps its length, and differs in structure."""
+
+import re
+from typing import Any
+
+import pytest
+
+from leir.parser import parse
+from leir.printer import to_text
+from stepTP.expand import expand
+from stepTP.narrate.call import NotACall, call_text, parse_call
+from stepTP.narrate.compose import LENGTH, length
+from stepTP.narrate.difference import changes, diff_text
+from stepTP.narrate.ground import ungrounded
+from stepTP.narrate.recover import recover_step
+from stepTP.narrate.task import explain
+from stepTP.records import Step, row_id
+from stepTP.tokens import count_tokens
+from strategies.catalog import names
+from tests.programs import random_text
+
+SOFTMAX = """in A_{16,512};out C_{16,512};
+L^{16,512}_{i,j}[D_i max=A_{i,j};]
+L^{16,512}_{i,j}[E_i+=exp(A_{i,j}-D_i);]
+L^{16,512}_{i,j}[C_{i,j}=exp(A_{i,j}-D_i)/E_i;]
+"""
+LINEAR = """in A_{64,128},W_{128,32},X_{32};out C_{64,32};
+L^{64,32,128}_{i,j,k}[D_{i,j}+=A_{i,k}*W_{k,j};]
+L^{64,32}_{i,j}[E_{i,j}=D_{i,j}+X_j;]
+L^{64,32}_{i,j}[C_{i,j}=max(E_{i,j},0.0);]
+"""
+
+
+def steps_of(text: str, seed: int = 0, per_strategy: int = 3) -> list[dict[str, Any]]:
+    """Legal steps of a program as `explain` takes them."""
+    asked = {"leir": text, "seed": seed, "source": "test", "strategies": list(names()), "per_strategy": per_strategy}
+    found = expand({**asked, "attempts": 8})
+    refused = [{"strategy": r["strategy"], "args": r["args"], "fact": r["facts"][-1]} for r in found["refusals"]]
+
+    def step(data: dict[str, Any]) -> dict[str, Any]:
+        return {"strategy": data["strategy"], "args": data["args"]}
+
+    return [
+        {
+            "id": row_id(text, s["leir"], str(seed)),
+            "before": text,
+            "step": step(s),
+            "bit_exact": s["bit_exact"],
+            "facts": s["facts"],
+            "after": s["leir"],
+            "others": [step(o) for o in found["steps"] if o is not s],
+            "refused": refused,
+            "count_tokens": False,
+        }
+        for s in found["steps"]
+    ]
+
+
+@pytest.fixture(scope="module")
+def explained() -> list[tuple[dict[str, Any], str]]:
+    """Steps of two plain programs and of random ones, with their reasoning; each is checked as it is made."""
+    texts = [SOFTMAX, LINEAR, *(to_text(parse(random_text(seed))) for seed in range(12))]
+    return [(step, explain(step)["reasoning"]) for n, text in enumerate(texts) for step in steps_of(text, n)]
+
+
+def test_every_step_is_recovered(explained: list[tuple[dict[str, Any], str]]) -> None:
+    assert len(explained) > 40
+    for step, reasoning in explained:
+        recovered = recover_step(reasoning, parse(step["before"]))
+        assert recovered is not None and recovered.to_json() == step["step"]
+
+
+def test_lengths(explained: list[tuple[dict[str, Any], str]]) -> None:
+    counts = [count_tokens(reasoning) for _, reasoning in explained]
+    assert sum(counts) / len(counts) < LENGTH
+    assert sorted(counts)[int(len(counts) * 0.95)] <= LENGTH * 1.1
+    for (_, reasoning), tokens in zip(explained, counts, strict=True):
+        assert length(reasoning) == pytest.approx(tokens, rel=0.15)
+
+
+def test_texts_differ_in_structure(explained: list[tuple[dict[str, Any], str]]) -> None:
+    def masked(text: str) -> str:
+        return re.sub(r"`[^`]*`|\S*[\d_^(){}]\S*|\b[A-Za-z]\b", "#", text)
+
+    openings = {masked(reasoning).split(".")[0] for _, reasoning in explained}
+    assert len(openings) >= 10
+    assert len({masked(reasoning) for _, reasoning in explained}) > 0.9 * len(explained)
+
+
+def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> None:
+    for _, reasoning in explained:
+        assert not re.search(r"\.\.|  |\{name\}|: \.|, \.|\(\)|None|nothing and|^\W", reasoning), reasoning
+        assert all(paragraph[-1] == "." for paragraph in reasoning.split("\n\n")), reasoning
+
+
+def test_what_is_not_there_is_found() -> None:
+    after = SOFTMAX.replace("16,512}_{i,j}[D", "512,16}_{j,i}[D")
+    assert ungrounded("Nest 0 runs i and j over 16*512 into D.", SOFTMAX, after, []) == ()
+    assert ungrounded("Nest 0 runs k over 77 into F.", SOFTMAX, after, []) == ("77", "F", "k")
+    assert ungrounded("It takes 24576 iterations.", SOFTMAX, after, []) == ("24576",)
+    assert ungrounded("It takes 24576 iterations.", SOFTMAX, after, ["24576"]) == ()
+    assert ungrounded("A step by a half: `loop_split(path=(0), factor=3)`.", SOFTMAX, after, []) == ("3",)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"path": [0, 1], "factor": 8},
+        {"path": [], "paths": [[0], [1, 2]], "scope": "s", "exact": True, "guard": None, "x": -1.5e-07},
+        {"text": 'a "quoted" \\ (x), y=1'},
+        {},
+    ],
+)
+def test_calls_round_trip(args: dict[str, Any]) -> None:
+    step = Step(strategy="loop_split", args=args)
+    assert parse_call(call_text(step)) == step
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "x(", "x(a)", "x(a=)", "x(a=1", "x(a=1)y", "x(a=(1)", "x(a=1 b=2)", "x(a=#)"]
+)
+def test_what_is_no_call(text: str) -> None:
+    with pytest.raises(NotACall):
+        parse_call(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No step here.",
+        "`loop_split(path=(0), factor=2)` and `loop_split(path=(1), factor=2)`.",
+        "`loop_split(path=(9), factor=2)`",
+        "`loop_split(path=(0))`",
+        "`loop_split(path=(0), factor=2`",
+    ],
+)
+def test_no_step_is_made_up(text: str) -> None:
+    assert recover_step(text, parse(SOFTMAX)) is None
+
+
+def test_changes_by_line() -> None:
+    (change,) = changes("a\nb\nc\n", "a\nx\ny\nc\n")
+    assert (change.at, change.old, change.new) == (1, ("b",), ("x", "y"))
+    assert diff_text("a\nb\n", "a\nx\n") == " a\n-b\n+x\n"
