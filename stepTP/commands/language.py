@@ -112,20 +112,28 @@ def _execute(program: "Program", arrays: "Arrays", engine: Engine) -> "Arrays":
         from leir.interp import interpret
 
         return interpret(program, arrays)
-    from leir.lowering import execute
+    from leir.lowering import NoDevice, execute
 
-    if engine is Engine.cuda:
-        from leir.lowering import cuda_device_exists
-
-        if not cuda_device_exists():
-            raise InputError("--engine cuda: no CUDA device here: use --engine llvm")
-    return execute(program, arrays, engine.value)
+    try:
+        return execute(program, arrays, engine.value)
+    except NoDevice:
+        raise InputError("--engine cuda: no CUDA device here: use --engine llvm") from None
 
 
 def _drawn_inputs(program: "Program", seed: int) -> "Arrays":
-    from stepTP.verify.inputs import draw_inputs
+    """Standard normal floats, and integers that the program's gathers can use."""
+    from leir.check.bounds import preconditions
+    from leir.syntax import Access
 
-    return draw_inputs(program, ("run", seed), "normal")
+    from stepTP.verify.inputs import Draw, draw_inputs, free_profile
+
+    allowed: dict[str, tuple[int, int]] = {}
+    for need in preconditions(program):
+        if isinstance(need.subscript, Access):  # of the input alone: its values are the subscript's
+            low, high = allowed.get(need.subscript.tensor, (need.low, need.high))
+            allowed[need.subscript.tensor] = (max(low, need.low), min(high, need.high))
+    profiles = [free_profile(declaration, allowed.get(declaration.tensor)) for declaration in program.inputs]
+    return draw_inputs(profiles, Draw("normal", 0), seed, "run")
 
 
 def _read_inputs(program: "Program", file: Path) -> "Arrays":
@@ -134,14 +142,14 @@ def _read_inputs(program: "Program", file: Path) -> "Arrays":
 
     import numpy as np
 
-    from leir.interp import array_dtype
+    from leir.interp import array_type
 
     try:
-        with np.load(file, allow_pickle=False) as content:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as content:
             found = {name: content[name] for name in content.files}
     except FileNotFoundError:
         raise InputError(f"{file}: no such file: give an .npz, or --seed N to draw inputs") from None
-    except (ValueError, OSError, zipfile.BadZipFile, AttributeError):
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError):
         raise InputError(f"{file}: not an .npz of plain arrays: write it with numpy.savez") from None
     wanted = {d.tensor: d for d in program.inputs}
     for name in found:
@@ -150,7 +158,7 @@ def _read_inputs(program: "Program", file: Path) -> "Arrays":
     for name, declaration in wanted.items():
         if name not in found:
             raise InputError(f"{file}: {name}: the array is missing: the program reads {', '.join(wanted)}")
-        array, dtype = found[name], array_dtype(declaration.dtype)
+        array, dtype = found[name], np.dtype(array_type(declaration.dtype))
         if array.shape != declaration.shape or array.dtype != dtype:
             asked = f"{dtype} {list(declaration.shape)}"
             raise InputError(f"{file}: {name}: found {array.dtype} {list(array.shape)}, the program takes {asked}")

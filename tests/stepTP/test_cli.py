@@ -1,0 +1,319 @@
+"""The commands' JSON, exit codes and one-line errors, which other programs rely on."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stepTP import cli, pipeline
+from tests.stepTP.fakes import FakePool
+
+DOUBLE = "in A_{4,6};out C_{4,6};\nL^{4,6}_{i,j}[C_{i,j}=A_{i,j}*2.0;]\n"
+RACE = "in A_8;out C;\nP^8_i[C+=A_i;]\n"
+COMMANDS = (
+    "build", "status", "translate", "check", "run", "lower", "candidates", "apply", "verify", "replay", "stats", "show",
+    "strategies", "sources",
+)  # fmt: skip
+
+
+class Steptp:
+    """Runs commands in this process: exit code, standard output and error."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str | Path, stdin: str = "") -> tuple[int, str, str]:
+        self.monkeypatch.setattr(sys, "argv", ["steptp", *map(str, arguments)])
+        self.monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+            sys.exit(0)
+        shown = self.capsys.readouterr()
+        return int(end.value.code or 0), shown.out, shown.err
+
+    def json(self, *arguments: str | Path, stdin: str = "", code: int = 0) -> Any:
+        got, out, err = self(*arguments, "--json", stdin=stdin)
+        assert got == code, (out, err)
+        return json.loads(out)
+
+    def fails(self, *arguments: str | Path, stdin: str = "") -> str:
+        """The one line that says what is wrong with the input."""
+        code, _, err = self(*arguments, stdin=stdin)
+        assert code == 2, err
+        assert err.startswith("steptp: ") and err.count("\n") == 1, err
+        return err.removeprefix("steptp: ").rstrip()
+
+
+@pytest.fixture
+def steptp(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Steptp:
+    return Steptp(monkeypatch, capsys)
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> Path:
+    file = tmp_path / "double.leir"
+    file.write_text(DOUBLE)
+    return file
+
+
+def test_help_names_every_command(steptp: Steptp) -> None:
+    code, out, _ = steptp("--help")
+    assert code == 0
+    assert all(f"\n  {command}" in out for command in COMMANDS)
+    for command in COMMANDS:
+        assert steptp(command, "--help")[0] == 0
+
+
+def test_check_reports_every_file(steptp: Steptp, tmp_path: Path, double: Path) -> None:
+    (tmp_path / "race.leir").write_text(RACE)
+    (tmp_path / "text.leir").write_text("in A_4;out C_4;\nL^4_i[C_i=A_i]")
+    files = [double, tmp_path / "race.leir", tmp_path / "text.leir"]
+    reports = steptp.json("check", *files, code=1)
+    assert [(Path(r["file"]), r["ok"]) for r in reports] == [(files[0], True), (files[1], False), (files[2], False)]
+    assert set(reports[0]) == {"file", "ok", "diagnostics"}
+    assert set(reports[1]["diagnostics"][0]) == {"code", "message", "line", "column"}
+    assert [(d["code"], d["line"], d["column"]) for d in reports[2]["diagnostics"]] == [("parse-error", 2, 14)]
+    code, out, _ = steptp("check", *files)
+    assert code == 1 and f"{files[2]}:2:14: parse-error: found ']'" in out
+
+
+def test_check_reads_standard_input(steptp: Steptp) -> None:
+    assert steptp.json("check", "-", stdin=DOUBLE) == [{"file": "<stdin>", "ok": True, "diagnostics": []}]
+
+
+def test_check_goes_on_after_a_bad_program(steptp: Steptp, double: Path) -> None:
+    assert "no such file" in steptp.fails("check", double, "none.leir")
+
+
+def test_run_executes(steptp: Steptp, tmp_path: Path, double: Path) -> None:
+    array = np.arange(24, dtype=np.float32).reshape(4, 6)
+    np.savez(tmp_path / "in.npz", A=array)
+    out = tmp_path / "out.npz"
+    steptp("run", double, "--inputs", tmp_path / "in.npz", "--out", out)
+    with np.load(out) as found:
+        assert list(found) == ["C"] and found["C"].dtype == np.float32
+        assert (found["C"] == array * 2).all()
+    report = steptp.json("run", double, "--inputs", tmp_path / "in.npz")
+    assert report["outputs"] == {"C": {"shape": [4, 6], "dtype": "float32"}}
+    code, shown, _ = steptp("run", double, "--inputs", tmp_path / "in.npz")
+    assert code == 0 and shown.splitlines()[1].split() == ["C", "float32", "[4,", "6]", "0", "46"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "A: the array is missing: the program reads A"),
+        ({"A": np.zeros((4, 6), np.float32), "X": np.zeros(1)}, "X: no such input: the program reads A"),
+        ({"A": np.zeros((4, 5), np.float32)}, "A: found float32 [4, 5], the program takes float32 [4, 6]"),
+        ({"A": np.zeros((4, 6))}, "A: found float64 [4, 6], the program takes float32 [4, 6]"),
+        ({"A": np.array([{}])}, "not an .npz of plain arrays: write it with numpy.savez"),
+    ],
+)
+def test_run_refuses_other_inputs(
+    steptp: Steptp, tmp_path: Path, double: Path, arrays: dict[str, Any], message: str
+) -> None:
+    np.savez(tmp_path / "in.npz", **arrays)
+    assert steptp.fails("run", double, "--inputs", tmp_path / "in.npz") == f"{tmp_path / 'in.npz'}: {message}"
+
+
+def test_run_refuses_what_is_no_npz(steptp: Steptp, tmp_path: Path, double: Path) -> None:
+    assert "no such file" in steptp.fails("run", double, "--inputs", tmp_path / "none.npz")
+    for content in (b"", b"text", b"PK\x03\x04broken"):
+        (tmp_path / "in.npz").write_bytes(content)
+        assert "not an .npz" in steptp.fails("run", double, "--inputs", tmp_path / "in.npz")
+
+
+@pytest.mark.parametrize("command", ["run", "lower", "candidates"])
+def test_a_program_that_is_not_well_formed_is_bad_input(steptp: Steptp, command: str) -> None:
+    message = steptp.fails(command, "-", stdin="in A_4;out C_4;\nL^4_i[C_i=Q_i;]\n")
+    assert message.startswith("<stdin>:2:") and "Q" in message
+    assert steptp.fails(command, "-", stdin="in A_4;out C_4;\nL^4_i[C_i=;]\n").startswith("<stdin>:2:11: found ';'")
+
+
+def test_candidates_are_judged(steptp: Steptp, double: Path) -> None:
+    found = steptp.json("candidates", double)
+    assert all(set(c) == {"strategy", "args", "legal", "fact", "evidence", "state_id"} for c in found)
+    assert {c["strategy"] for c in steptp.json("candidates", double, "--strategy", "loop_split")} == {"loop_split"}
+    legal = steptp.json("candidates", double, "--legal")
+    assert legal == [c for c in found if c["legal"]] and all(c["state_id"] for c in legal)
+
+
+def test_apply_takes_a_step(steptp: Steptp, double: Path) -> None:
+    step = ("--strategy", "loop_split", "--args", '{"path": [0], "factor": 2}')
+    after = "in A_{4,6};out C_{4,6};\nL^{2,2,6}_{i,k,j}[C_{i*2+k,j}=A_{i*2+k,j}*2.0;]\n"
+    assert steptp("apply", double, *step) == (0, after, "")
+    report = steptp.json("apply", double, *step)
+    assert (report["legal"], report["leir"]) == (True, after)
+    assert all(fact["holds"] for fact in report["facts"])
+
+
+def test_apply_refuses_with_the_fact(steptp: Steptp, double: Path) -> None:
+    step = ("--strategy", "loop_split", "--args", '{"path": [0], "factor": 9}')
+    code, out, err = steptp("apply", double, *step)
+    assert (code, out) == (1, "") and "factor-is-below-the-extent" in err
+    report = steptp.json("apply", double, *step, code=1)
+    assert (report["legal"], report["leir"]) == (False, None)
+    assert [fact["holds"] for fact in report["facts"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--strategy", "loop_spilt"), "no strategy is called 'loop_spilt'"),
+        (("--strategy", "loop_split", "--args", "{"), "--args: not JSON"),
+        (("--strategy", "loop_split", "--args", "[]"), '"args" an object'),
+        (("--strategy", "loop_split", "--args", '{"path": [0]}'), "arguments of loop_split: factor: Field required"),
+        (("--strategy", "loop_split", "--args", '{"path": [0], "factor": "2"}'), "arguments of loop_split: factor"),
+    ],
+)
+def test_apply_refuses_what_is_no_step(steptp: Steptp, double: Path, arguments: tuple[str, ...], message: str) -> None:
+    assert message in steptp.fails("apply", double, *arguments)
+
+
+def test_strategies(steptp: Steptp) -> None:
+    found = steptp.json("strategies", "list")
+    assert all(list(entry) == ["name", "level", "bit_exact", "summary"] for entry in found)
+    assert {"name": "loop_split", "level": "operator"}.items() <= next(
+        entry for entry in found if entry["name"] == "loop_split"
+    ).items()
+    assert steptp.json("strategies", "show", "loop_split")["args"].keys() == {"path", "factor"}
+    assert "no strategy is called 'x'" in steptp.fails("strategies", "show", "x")
+
+
+def test_sources(steptp: Steptp) -> None:
+    assert len(steptp.json("sources", "list")) >= 12
+    (program,) = steptp.json("sources", "show", "softmax")
+    assert "class Model" in program["torch_code"]
+    assert "no family 'x'" in steptp.fails("sources", "show", "x")
+
+
+@pytest.fixture
+def run_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Path]:
+    monkeypatch.setattr(pipeline, "Pool", FakePool)
+    config = tmp_path / "tiny.yaml"
+    config.write_text(
+        "name: tiny\nsources: {families: [mlp, softmax], per_family: 2}\n"
+        "walk: {depth: 2, breadth: 2, strategies: [loop_split]}\ntokens: false\n"
+    )
+    return config, tmp_path / "run"
+
+
+def test_a_run_from_build_to_show(steptp: Steptp, run_folder: tuple[Path, Path]) -> None:
+    config, folder = run_folder
+    report = steptp.json("build", config, "--out", folder, "--workers", "2")
+    assert (report["shards_made"], report["shards"], report["second_pass"]) == (1, 1, True)
+    code, out, _ = steptp("build", config, "--out", folder)
+    assert code == 0 and "nothing to do" in out
+    assert steptp.json("status", folder)["done"]
+    stats = steptp.json("stats", folder)
+    assert stats["rows"] == report["rows"] and stats["strategies"]["loop_split"]["rows"] == report["rows"]["steps"]
+    row = steptp.json("show", f"{folder}#1")
+    assert steptp.json("show", f"{folder / 'steps.jsonl'}#{row['id']}") == row
+    code, out, _ = steptp("show", f"{folder}#1")
+    assert code == 0 and row["id"] in out
+    assert "the rows are numbered 0 to" in steptp.fails("show", f"{folder}#99999")
+    assert "no row has that id" in steptp.fails("show", f"{folder}#zz")
+    (folder / "raw/00000.jsonl").unlink()
+    status = steptp.json("status", folder, code=1)
+    assert (status["done"], status["missing_or_damaged"]) == (False, ["raw/00000.jsonl"])
+
+
+def test_rows_that_are_damaged(steptp: Steptp, run_folder: tuple[Path, Path]) -> None:
+    config, folder = run_folder
+    steptp("build", config, "--out", folder)
+    file = folder / "steps.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text(lines[0] + lines[1].replace('"depth":1', '"depth":"x"'))
+    assert f"{file}:2: step.depth: " in steptp.fails("stats", folder)
+    file.write_text(lines[0] + lines[1][:50])
+    assert f"{file}:2: " in steptp.fails("show", folder)
+
+
+@pytest.mark.parametrize("command", ["status", "stats", "verify", "replay", "show"])
+def test_folders_that_are_no_run(steptp: Steptp, tmp_path: Path, command: str) -> None:
+    assert str(tmp_path) in steptp.fails(command, tmp_path)
+    assert "none" in steptp.fails(command, tmp_path / "none")
+
+
+def test_build_refuses_a_bad_configuration(steptp: Steptp, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("name: a\nwalk: {depht: 3}\n")
+    assert "did you mean 'depth'" in steptp.fails("build", tmp_path / "c.yaml")
+    assert "No such file" in steptp.fails("build", tmp_path / "none.yaml")
+    assert not list(tmp_path.glob("runs"))
+
+
+def test_build_refuses_a_folder_that_cannot_be(steptp: Steptp, run_folder: tuple[Path, Path]) -> None:
+    config, folder = run_folder
+    folder.write_text("a file")
+    assert "is a file" in steptp.fails("build", config, "--out", folder)
+    assert "Not a directory" in steptp.fails("build", config, "--out", folder / "below")
+
+
+def test_translate_refuses_before_it_works(steptp: Steptp, tmp_path: Path) -> None:
+    assert "no such file" in steptp.fails("translate", tmp_path / "none.py")
+    assert "no .py file in the folder" in steptp.fails("translate", tmp_path)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.py").write_text("")
+    assert "a second file named m" in steptp.fails("translate", tmp_path, "--out", tmp_path / "out")
+    assert "write NAME=VALUE" in steptp.fails("translate", tmp_path, "--set", "batch")
+
+
+MODULE = """import torch
+import torch.nn as nn
+
+size = 4
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return BODY
+
+
+def get_inputs():
+    return [torch.randn(size, 8)]
+
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+def test_translate_reports_every_file(steptp: Steptp, tmp_path: Path) -> None:
+    """One of each outcome; the file that kills its process costs itself only."""
+    bodies = {
+        "good": "torch.relu(self.layer(x))",
+        "unsupported": "torch.fft.rfft(x).real",
+        "constant": "self.layer(x) * 0.0",
+        "deadly": "__import__('os').kill(__import__('os').getpid(), 9)",
+    }
+    (tmp_path / "in").mkdir()
+    for name, body in bodies.items():
+        (tmp_path / "in" / f"{name}.py").write_text(MODULE.replace("BODY", body))
+    (tmp_path / "in" / "empty.py").write_text("size = 1\n")
+    out = tmp_path / "out"
+    code, text, _ = steptp("translate", tmp_path / "in", "--out", out, "--set", "size=2", "--json")
+    reports = {Path(report["file"]).stem: report for report in json.loads(text)}
+    keys = ["file", "status", "leir", "names", "ops", "nests", "iterations", "max_abs_error", "ms", "message"]
+    assert code == 1 and all(list(report) == keys for report in reports.values())
+    statuses = {name: report["status"] for name, report in reports.items()}
+    assert statuses == {
+        "constant": "refused",
+        "deadly": "error",
+        "empty": "error",
+        "good": "verified",
+        "unsupported": "unsupported",
+    }
+    assert (out / "good.leir").read_text() == reports["good"]["leir"]
+    assert reports["good"]["leir"].startswith("in A_{2,8},")
+    assert json.loads((out / "good.json").read_text())["A"] == "x"
+    assert "defines no Model" in reports["empty"]["message"]
