@@ -124,7 +124,6 @@ def _drawn_inputs(program: "Program", seed: int) -> "Arrays":
     """Standard normal floats, and integers that the program's gathers can use."""
     from leir.check.bounds import preconditions
     from leir.syntax import Access
-
     from stepTP.verify.inputs import Draw, draw_inputs, free_profile
 
     allowed: dict[str, tuple[int, int]] = {}

@@ -99,7 +99,7 @@ def test_what_is_not_there_is_found() -> None:
     assert ungrounded("Nest 0 runs k over 77 into F.", SOFTMAX, after, []) == ("77", "F", "k")
     assert ungrounded("It takes 24576 iterations.", SOFTMAX, after, []) == ("24576",)
     assert ungrounded("It takes 24576 iterations.", SOFTMAX, after, ["24576"]) == ()
-    assert ungrounded("A step by a half: `loop_split(path=(0), factor=3)`.", SOFTMAX, after, []) == ("3",)
+    assert ungrounded("A step by a half: `loop_split(path=(0), factor=77)`.", SOFTMAX, after, []) == ("77",)
 
 
 @pytest.mark.parametrize(
