@@ -345,7 +345,7 @@ class _Builder:
         ordered = [axes[n] for n in order]
         self.add(self.nest(ordered, f"{left} {op}{value};", guard))
         if self.chance(0.15) and op == "+=":
-            other = self.operand(target.shape)
+            other = self.input(target.shape)
             more = self.axes(target.shape, [True] * len(kept))
             where = [axis.index for axis in more]
             self.add(self.nest(more, f"{self.leaf(target, where)}+={self.leaf(other, where)};"))
@@ -394,6 +394,7 @@ class _Builder:
         where = f"{o.index}*{stride}+{r.index}" + (f"-{padding}" if padding else "")
         read = self.leaf(a, [c.index, where])
         pool = self.chance(0.4)
+        w = self.operand((channels, taps))
         target = self.result((channels, outer))
         left = self.leaf(target, [c.index, o.index])
         if pool and padding:
@@ -404,7 +405,6 @@ class _Builder:
         if pool:
             self.add(self.nest([c, o, r], f"{left} {self.rng.choice(('max=', 'min=', '+='))}{value};"))
             return
-        w = self.operand((channels, taps))
         self.add(self.nest([c, o, r], f"{left}+={value}*{self.leaf(w, [c.index, r.index])};"))
 
     def reshape(self) -> None:
