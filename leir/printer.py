@@ -29,6 +29,7 @@ from leir.syntax import (
     Stmt,
     Unary,
     Variable,
+    reads,
 )
 
 Spelling = Literal["compact", "full"]
@@ -135,7 +136,7 @@ class _Printer:
 
     def equation(self, target: Access, op: str, value: Expr) -> str:
         left = self.expression(target)
-        if not self.full or op == "=":
+        if not self.full or op == "=" or reads(value, target.tensor):  # T=T+e would not read back as T+=e
             return f"{left}{' ' if op[0].isalpha() else ''}{op}{self.expression(value)};"
         match op:
             case "+=" | "*=":

@@ -1,0 +1,62 @@
+"""Inputs for programs, by seed."""
+
+import hashlib
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leir.edit import walk_places
+from leir.interp import array_type
+from leir.interp.arithmetic import round_to
+from leir.interp.tensors import tensors
+from leir.syntax import Access, Program
+
+InputKind = Literal["normal", "integers", "wide"]
+
+
+def random_inputs(program: Program, seed: int | str, kind: InputKind = "normal") -> dict[str, NDArray[np.generic]]:
+    """Arrays for a program's inputs, gather preconditions respected.
+
+    `normal`: standard normal floats; `integers`: floats that are small integers, so that sums and products are exact;
+    `wide`: magnitudes over many powers of two, signs of both kinds, some zeros. Integers are small, and indices where
+    the program reads them in a subscript.
+    """
+    known = tensors(program)
+    limits: dict[str, int] = {}
+    for _, expression in walk_places(program):
+        if not isinstance(expression, Access):
+            continue
+        shape = known[expression.tensor].shape
+        for number, index in enumerate(expression.indices):
+            if isinstance(index, Access) and shape is not None:
+                limits[index.tensor] = min(limits.get(index.tensor, shape[number]), shape[number])
+    result: dict[str, NDArray[np.generic]] = {}
+    for declaration in program.inputs:
+        key = hashlib.sha256(repr(("inputs", seed, kind, declaration.tensor)).encode()).digest()
+        draw = np.random.default_rng(int.from_bytes(key[:8], "little"))
+        if declaration.dtype == "bool":
+            result[declaration.tensor] = draw.integers(0, 2, declaration.shape).astype(np.bool_)
+        elif declaration.dtype in ("i8", "i32", "i64"):
+            low, high = (0, limits[declaration.tensor]) if declaration.tensor in limits else (-5, 6)
+            result[declaration.tensor] = draw.integers(low, high, declaration.shape).astype(
+                array_type(declaration.dtype)
+            )
+        else:
+            values = _floats(draw, declaration.shape, kind)
+            if declaration.dtype == "bf16":
+                result[declaration.tensor] = np.asarray(round_to("bf16", values), np.float32)
+            else:
+                result[declaration.tensor] = values.astype(array_type(declaration.dtype))
+    return result
+
+
+def _floats(draw: np.random.Generator, shape: tuple[int, ...], kind: InputKind) -> NDArray[np.float64]:
+    match kind:
+        case "normal":
+            return np.asarray(draw.standard_normal(shape))
+        case "integers":
+            return np.asarray(draw.integers(-3, 4, shape), np.float64)
+        case "wide":
+            sizes = np.exp2(draw.uniform(-12, 6, shape)) * draw.choice([-1.0, 1.0], shape)
+            return np.asarray(np.where(draw.random(shape) < 0.05, 0.0, sizes))
