@@ -188,7 +188,7 @@ class _Typing:
                 values = self.visit(then, (*within, 1)), self.visit(otherwise, (*within, 2))
                 if isinstance(test, Weak) and all(isinstance(value, Weak) for value in values):
                     return _like(values[0] if test.value else values[1], promote(*values))
-                return self.meet(*values, within, promote(*values))
+                return self.meet(*values, within, promote(*values), first=1)
             case Cast(dtype, operand):
                 self.fits(self.visit(operand, (*within, 0)), dtype, (*within, 0))
                 return computing_type(dtype)
@@ -197,7 +197,7 @@ class _Typing:
 
     def subscript(self, tensor: str, number: int, kind: Type, within: Path) -> None:
         if not is_integer(kind):
-            self.report("subscript-not-integer", f"subscript {number} of {tensor} is {_name(kind)}", within)
+            self.report("subscript-not-integer", f"subscript {number + 1} of {tensor} is {_name(kind)}", within)
 
     def condition(self, kind: Type, what: str, within: Path) -> None:
         if not is_boolean(kind):
@@ -212,11 +212,11 @@ class _Typing:
             shown = kind.value if isinstance(kind.value, float) or abs(kind.value) < 10**30 else "a larger literal"
             self.report("literal-out-of-range", f"{shown} is no value of {dtype} ({low}..{high})", within)
 
-    def meet(self, left: Type, right: Type, within: Path, common: Type) -> Type:
-        """The common type, after a weak side has been converted to it."""
+    def meet(self, left: Type, right: Type, within: Path, common: Type, first: int = 0) -> Type:
+        """The common type, after a weak side has been converted to it; `first` is the left side's child number."""
         if not isinstance(common, Weak):
-            self.fits(left, common, within)
-            self.fits(right, common, within)
+            self.fits(left, common, (*within, first))
+            self.fits(right, common, (*within, first + 1))
         return common
 
     def binary(self, op: BinaryOp, left: Type, right: Type, within: Path) -> Type:

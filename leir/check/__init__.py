@@ -5,6 +5,8 @@ names, ranks and types come first; the questions about sets (bounds, definedness
 statements that these leave standing.
 """
 
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from leir.check.allocation import check_allocation
@@ -15,7 +17,8 @@ from leir.check.diagnostic import Diagnostic, IllFormed, Limits, Located
 from leir.check.divisors import check_divisors
 from leir.check.kernels import check_kernels
 from leir.check.kinds import check_kinds
-from leir.check.names import check_names, check_ranks, check_tree
+from leir.check.names import check_names, check_ranks, check_sizes, check_tree
+from leir.check.standing import concerns, has_kernels, standing
 from leir.check.types import check_types
 from leir.syntax import Program
 
@@ -29,6 +32,11 @@ __all__ = [
 
 def check(program: Program, limits: Limits = Limits()) -> tuple[Diagnostic, ...]:  # noqa: B008 (frozen)
     """Every diagnostic of a program, in the order of the text; empty for a well-formed one."""
+    return _checked(program, limits)
+
+
+@lru_cache(maxsize=1024)
+def _checked(program: Program, limits: Limits) -> tuple[Diagnostic, ...]:
     found = [*check_tree(program)]
     if not found:
         found += check_names(program)
@@ -37,10 +45,21 @@ def check(program: Program, limits: Limits = Limits()) -> tuple[Diagnostic, ...]
         found += check_divisors(program)
         found += check_allocation(program)
         found += check_kernels(program, limits)
-        found += check_bounds(program)
-        found += check_definedness(program)
-        found += check_kinds(program)
+        found += list(_check_sets(program, found))
     return tuple(sorted(dict.fromkeys(found), key=lambda d: (d.place.path, d.place.within or ())))
+
+
+def _check_sets(program: Program, found: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Bounds, definedness and loop kinds of the statements that the other findings leave standing."""
+    rest = standing(program, found)
+    if rest is None:
+        return
+    remaining, lost = rest
+    yield from check_sizes(remaining)
+    yield from check_bounds(remaining)
+    yield from (d for d in check_definedness(remaining) if not concerns(d, remaining, lost))
+    if has_kernels(found):
+        yield from check_kinds(remaining)
 
 
 def check_source(source: "Source", limits: Limits = Limits()) -> tuple[Located, ...]:  # noqa: B008 (frozen)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import assert_never
 
+from leir.analysis.access import tensors
 from leir.check.diagnostic import Diagnostic
 from leir.edit import expressions, walk, walk_enclosed, walk_expression
 from leir.syntax import (
@@ -191,6 +192,18 @@ def check_ranks(program: Program) -> Iterator[Diagnostic]:
                     if len(part.indices) != rank:
                         message = f"{part.tensor} has {len(part.indices)} subscripts here and {rank} {where}"
                         yield Diagnostic("rank-mismatch", message, Place(path, within))
+
+
+def check_sizes(program: Program) -> Iterator[Diagnostic]:
+    """Undeclared temporaries, whose size is what their accesses reach."""
+    found = tensors(program)
+    declared = {declaration.tensor for declaration in (*program.inputs, *program.outputs)}
+    for path, statement in walk(program):
+        if isinstance(statement, Equation):
+            tensor = found[statement.target.tensor]
+            if tensor.alloc is None and tensor.name not in declared:
+                declared.add(tensor.name)
+                yield from check_size(tensor.name, tensor.shape, Place(path, (0,)))
 
 
 def check_size(tensor: str, shape: tuple[int, ...], place: Place) -> Iterator[Diagnostic]:
