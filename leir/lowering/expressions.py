@@ -66,7 +66,7 @@ class Storage:
 class Names:
     """What the names of a program stand for at one place: loop variables with their ranges, and tensors."""
 
-    target: Target
+    target: Target | Literal["script"]  # "script": printed, never compiled
     tensors: Mapping[str, Storage]
     variables: Mapping[str, TirExpr] = field(default_factory=dict[str, TirExpr])
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
@@ -98,11 +98,16 @@ def store(target: Access, value: Expr, names: Names) -> tirx.BufferStore:
     return tirx.BufferStore(storage.buffer, lowering.stored(value, storage.dtype), lowering.element(target))
 
 
+def element(access: Access, names: Names) -> list[TirExpr]:
+    """The indices of an access into its tensor's buffer."""
+    return _Lowering(names).element(access)
+
+
 def integer(value: int, dtype: str = "int32") -> tirx.IntImm:
     return tirx.IntImm(dtype, value)
 
 
-def buffer_type(dtype: DType, target: Target) -> str:
+def buffer_type(dtype: DType, target: Target | Literal["script"]) -> str:
     """The TIR type of a buffer's elements: LLVM code holds bf16 as its bits."""
     return "uint16" if dtype == "bf16" and target == "llvm" else TIR_TYPES[dtype]
 

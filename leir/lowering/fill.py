@@ -11,13 +11,13 @@ on entry.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from leir.analysis.access import Tensor
 from leir.analysis.affine import interval
-from leir.edit import accesses, statement_at, statements_at, unused_variable, walk
+from leir.edit import accesses, enclosing, statement_at, statements_at, unused_variable, walk
 from leir.syntax import (
     Access,
     Alloc,
@@ -28,6 +28,7 @@ from leir.syntax import (
     Expr,
     Guard,
     Integer,
+    Kind,
     Loop,
     Path,
     Program,
@@ -40,6 +41,7 @@ from leir.syntax import (
 Target = Literal["llvm", "cuda"]
 
 THREADS_OF_A_FILL = 256
+UNROLLED_FILL = 64  # elements of a thread's part, which unrolling keeps in registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,41 @@ class _Linear:
     factors: Mapping[str, int]
 
 
-def with_fills(program: Program, tensors: Mapping[str, Tensor], target: Target) -> Program:
-    """The program with every implied fill as an equation, and the loops it needs, before what it must precede."""
+def with_fills(
+    program: Program, tensors: Mapping[str, Tensor], target: Target, without: Collection[str] = ()
+) -> Program:
+    """The program with every implied fill as an equation, and the loops it needs, before what it must precede.
+
+    `without`: tensors whose fill is left out, because something else stands for it.
+    """
     insertions: dict[Path, list[Stmt]] = {}
-    for name, first in _first_writes(program).items():
-        if first[1].op != "=":
-            path, statement = _fill(program, tensors[name], *first, target)
-            insertions.setdefault(path, []).append(statement)
+    for name, (path, first) in _first_writes(program).items():
+        if first.op == "=" or name in without:
+            continue
+        tensor = tensors[name]
+        plan = _plan(program, tensor, path, first)
+        value = identity(first.op, tensor.dtype)
+        if plan.whole:
+            statement = _whole(program, tensor, plan, value, target)
+        else:
+            statement = Equation(first.target, "=", value)
+            for loop in reversed(plan.loops):
+                if any(_occurs(loop.variable, index) for index in first.target.indices):
+                    statement = replace(loop, kind="L" if loop.kind == "P" else loop.kind, body=(statement,))
+        insertions.setdefault(plan.place, []).append(statement)
     return replace(program, body=_inserted(program.body, (), insertions)) if insertions else program
+
+
+def initial_values(program: Program, tensors: Mapping[str, Tensor]) -> dict[str, Expr]:
+    """The tensors whose first accumulation may fill each element just before it first adds to it, with the values.
+
+    That is where no other statement touches an element before the accumulation has.
+    """
+    result: dict[str, Expr] = {}
+    for name, (path, first) in _first_writes(program).items():
+        if first.op != "=" and _plan(program, tensors[name], path, first).starts_itself:
+            result[name] = identity(first.op, tensors[name].dtype)
+    return result
 
 
 def identity(op: AssignOp, dtype: DType) -> Expr:
@@ -102,30 +131,36 @@ def _inserted(body: tuple[Stmt, ...], path: Path, insertions: Mapping[Path, list
     return tuple(result)
 
 
-def _fill(program: Program, tensor: Tensor, path: Path, first: Equation, target: Target) -> tuple[Path, Stmt]:
-    """The fill of one tensor, and the path of the statement that it goes before."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where a fill goes: before the statement at `place`, of the `whole` tensor or as the equation in `loops`."""
+
+    place: Path
+    whole: bool
+    loops: tuple[Loop, ...]
+    uses: tuple[_Use, ...]
+    starts_itself: bool
+
+
+def _plan(program: Program, tensor: Tensor, path: Path, first: Equation) -> _Plan:
     local = tensor.alloc is not None and tensor.scope != "g"
     entry = (*tensor.alloc[:-1], tensor.alloc[-1] + 1) if local and tensor.alloc is not None else (0,)
     base = len(entry) - 1
-    value = identity(first.op, tensor.dtype)
-    uses = list(_uses(program, tensor.name, path[:base]))
+    every = uses = tuple(_uses(program, tensor.name, path[:base]))
     own = next(use for use in uses if use.path == path and use.access == first.target)
     guarded = any(isinstance(statement_at(program, path[:n]), Guard) for n in range(base + 1, len(path)))
     if guarded or not _covers(own, uses):
-        return entry, _whole(program, tensor, entry, uses, value, target)
+        return _Plan(entry, True, (), uses, False)
     depth = 0
     while True:
         child = path[: base + depth + 1]
         place = min(use.path[: len(child)] for use in uses)
-        uses = [use for use in uses if use.path[: len(child)] == child]
+        uses = tuple(use for use in uses if use.path[: len(child)] == child)
         if place < child or depth == len(own.loops) or not _separates(depth, uses):
             break
         depth += 1
-    statement: Stmt = Equation(first.target, "=", value)
-    for loop in reversed(own.loops[depth:]):
-        if any(_occurs(loop.variable, index) for index in first.target.indices):
-            statement = replace(loop, kind="L" if loop.kind == "P" else loop.kind, body=(statement,))
-    return place, statement
+    alone = place == child and all(use.path == path for use in uses)
+    return _Plan(place, False, own.loops[depth:], every, alone)
 
 
 def _uses(program: Program, name: str, parent: Path) -> Iterator[_Use]:
@@ -148,7 +183,7 @@ def _uses(program: Program, name: str, parent: Path) -> Iterator[_Use]:
     return visit(statements_at(program, parent), parent, ())
 
 
-def _covers(own: _Use, uses: list[_Use]) -> bool:
+def _covers(own: _Use, uses: tuple[_Use, ...]) -> bool:
     """Whether the elements of the use `own` are a box that holds those of every other use."""
     mine = own.ranges()
     seen: set[str] = set()
@@ -194,7 +229,7 @@ def _span(form: _Linear, factors: Mapping[str, int], ranges: Mapping[str, tuple[
     return form.constant + sum(end[0] for end in ends), form.constant + sum(end[1] for end in ends)
 
 
-def _separates(depth: int, uses: list[_Use]) -> bool:
+def _separates(depth: int, uses: tuple[_Use, ...]) -> bool:
     """Whether the uses, all below one loop at `depth`, touch different elements in different iterations of it.
 
     They do if some subscript has one and the same factor for its variable in all of them, the same for everything
@@ -204,7 +239,7 @@ def _separates(depth: int, uses: list[_Use]) -> bool:
     return any(_separates_by(position, variable, depth, uses) for position in range(len(uses[0].access.indices)))
 
 
-def _separates_by(position: int, variable: str, depth: int, uses: list[_Use]) -> bool:
+def _separates_by(position: int, variable: str, depth: int, uses: tuple[_Use, ...]) -> bool:
     first: tuple[int, dict[str, int]] | None = None
     ends: list[float] = []
     for use in uses:
@@ -257,25 +292,27 @@ def _occurs(variable: str, index: Expr) -> bool:
     return form is not None and variable in form.factors
 
 
-def _whole(program: Program, tensor: Tensor, entry: Path, uses: list[_Use], value: Expr, target: Target) -> Stmt:
+def _whole(program: Program, tensor: Tensor, plan: _Plan, value: Expr, target: Target) -> Stmt:
     """A fill of every element. On the GPU that of a global tensor is a kernel; of a local one, each thread's own."""
     if target == "cuda" and tensor.scope == "g" and tensor.shape:
         return _kernel(tensor, value)
-    around = {node.variable for n in range(1, len(entry)) if isinstance(node := statement_at(program, entry[:n]), Loop)}
-    owners = thread_dimensions(tensor, uses) if target == "cuda" else ()
+    entry = plan.place
+    around = {n.variable for _, n in enclosing(program, entry) if isinstance(n, Loop)}
+    owners = thread_dimensions(tensor, plan.uses) if target == "cuda" else ()
+    kind: Kind = "U" if owners and math.prod(tensor.shape[len(owners) :]) <= UNROLLED_FILL else "L"
     taken = around | {loop.variable for loop in owners}
     loops: list[Loop] = list(owners)
     for size in tensor.shape[len(owners) :]:
         variable = unused_variable(taken)
         taken.add(variable)
-        loops.append(Loop("U" if target == "cuda" and tensor.scope == "l" else "L", variable, size, 0, ()))
+        loops.append(Loop(kind, variable, size, 0, ()))
     statement: Stmt = Equation(Access(tensor.name, tuple(Variable(loop.variable) for loop in loops)), "=", value)
     for loop in reversed(loops):
         statement = replace(loop, body=(statement,))
     return statement
 
 
-def thread_dimensions(tensor: Tensor, uses: list[_Use]) -> tuple[Loop, ...]:
+def thread_dimensions(tensor: Tensor, uses: tuple[_Use, ...]) -> tuple[Loop, ...]:
     """The thread loops whose variables are the leading subscripts of every use, as loops wide enough for all uses.
 
     Only loops below the declaration count: a tensor declared inside a thread loop is that thread's already.
@@ -303,7 +340,7 @@ def owned_dimensions(program: Program, tensor: Tensor) -> int:
     """How many leading dimensions of a local tensor number its threads: each thread holds one part of the rest."""
     if tensor.alloc is None:
         return 0
-    return len(thread_dimensions(tensor, list(_uses(program, tensor.name, tensor.alloc[:-1]))))
+    return len(thread_dimensions(tensor, tuple(_uses(program, tensor.name, tensor.alloc[:-1]))))
 
 
 def _kernel(tensor: Tensor, value: Expr) -> Stmt:

@@ -72,7 +72,9 @@ class _Launch:
         axes: dict[str, tirx.IterVar] = {}
         for axis in extents:
             name = _TIR_AXES[axis]
-            axes[axis] = tirx.IterVar(Range(0, extents[axis]), tirx.Var(name, "int32"), tirx.IterVar.ThreadIndex, name)
+            axes[axis] = tirx.IterVar(
+                Range(integer(0), integer(extents[axis])), tirx.Var(name, "int32"), tirx.IterVar.ThreadIndex, name
+            )
         statement, path = self.kernel.statement, self.kernel.path
         allocated = (inner for _, inner in walk(statement))
         shared = frozenset(inner.tensor for inner in allocated if isinstance(inner, Alloc) and inner.scope == "s")
