@@ -6,6 +6,7 @@ What decides the bytes of a result is here; how fast it comes (workers, the fold
 import difflib
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -128,7 +129,7 @@ def _repeated_key(node: yaml.Node | None) -> yaml.ScalarNode | None:
 def _explain(error: ValidationError, tree: yaml.Node, file: str) -> str:
     """One line on the first thing that is wrong: where, which key, what to do."""
     first = error.errors(include_url=False)[0]
-    key = [str(part) for part in first["loc"]]
+    key = [str(part) for part in first["loc"] if not re.search(r"[\[( ]", str(part))]  # a union names its types too
     place = f"{file}:{_line(tree, key)}: {'.'.join(key)}"
     if first["type"] == "extra_forbidden":
         known = _keys(key[:-1])

@@ -14,7 +14,7 @@ from stepTP.config import Filter
 from stepTP.draw import digest
 from stepTP.records import StepRow
 
-_SIZE = re.compile(r"(?<![A-Za-z0-9.])\d+(?:\.\d+(?:e[+-]?\d+)?)?")
+_SIZE = re.compile(r"(?<![A-Za-z0-9.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,8 +157,7 @@ def build(
         run.plan(len(plan))
         missing = {name: sources for name, sources in plan.items() if not run.has(name)}
         if missing:
-            with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20) as pool:
-                _make_shards(run, Build(config, names, pool), missing, 2 * pool.workers + 1, report_progress)
+            _make_shards(run, config, names, missing, workers, report_progress)
         made_from = run.raw_digest()
         outputs = run.manifest.outputs
         stale = not all(run.has(name) and outputs[name].made_from == made_from for name in OUTPUTS)
@@ -211,14 +210,17 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 def _make_shards(
     run: Run,
-    build: Build,
+    config: Config,
+    names: tuple[str, ...],
     missing: dict[str, list[SourceProgram]],
-    in_flight: int,
+    workers: int | None,
     progress: Callable[[int, int], None],
 ) -> None:
     """Builds and writes the shards, several sources at once. The first error ends it, with whole shards only."""
     total, done = sum(len(sources) for sources in missing.values()), 0
-    with ThreadPoolExecutor(in_flight) as threads:
+    with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20) as pool:
+        build = Build(config, names, pool)
+        threads = ThreadPoolExecutor(2 * pool.workers + 1)  # sources in flight: enough that no worker waits
         asked = {
             name: [threads.submit(rows_of, build, source) for source in sources] for name, sources in missing.items()
         }
@@ -232,9 +234,8 @@ def _make_shards(
                     progress(done, total)
                 ids = tuple(source.id for source in missing[name])
                 run.write(name, map(to_line, rows), {"sources": ids, **_counts(rows)})
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)  # threads at work end when the pool is killed
 
 
 def _counts(rows: list[Row]) -> dict[str, Any]:

@@ -255,8 +255,9 @@ def verdicts(answer: dict[str, Any]) -> tuple[Verdict, ...]:
 
 
 def cause_of(failure: Failure) -> str:
-    """Why a job failed, in kebab-case: `timeout`, `bug`, `unsupported-op`, ..."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", failure.error or failure.kind).lower()
+    """Why a job failed, in kebab-case: `timeout`, `unsupported-op`, `bug-key-error`, ..."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", failure.error or failure.kind).lower()
+    return f"bug-{name}" if failure.kind == "bug" else name
 
 
 def _message(failure: Failure) -> str:

@@ -48,6 +48,8 @@ def build(
     else:
         print(f"{folder}: nothing to do: all {report.shards} shards and the files made from them are whole")
     print_table(("rows", "count"), list(report.rows.items()))
+    print()
+    print_table(("rejected", "count"), list(report.rejected.items()))
 
 
 def status(

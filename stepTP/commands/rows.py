@@ -47,10 +47,13 @@ def verify(
             return [{"id": name, "message": message} for name, message in found if message]
 
         groups = [list(rows) for _, rows in groupby(steps, lambda row: row.source.id)]
-        with ThreadPoolExecutor(2 * pool.workers) as threads:
+        threads = ThreadPoolExecutor(2 * pool.workers + 1)
+        try:
             for rows, found in zip(groups, threads.map(one_source, groups), strict=True):
                 problems += found
                 bar.update(len(rows))
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)  # threads at work end when the pool is killed
     _report("verified", len(steps), problems, json)
 
 

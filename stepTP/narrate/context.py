@@ -7,7 +7,7 @@ from leir.parser import parse
 from leir.syntax import Program, Stmt
 from stepTP.narrate.describe import tensors_read, tensors_written
 from stepTP.narrate.difference import Change, changes
-from stepTP.narrate.numbers import StateNumbers, measure
+from stepTP.narrate.numbers import StateNumbers, measure, operations
 from stepTP.records import FactRecord, Step
 from strategies.base import Strategy, usable
 from strategies.catalog import parse_step
@@ -90,6 +90,12 @@ def gather(
         effect=usable(taken.effect, terms),
         terms=terms,
     )
+
+
+def touched_operations(context: Context) -> int:
+    """The operations of the nests that the step changes."""
+    nests = context.numbers_before.nests
+    return sum(operations(nests[number]).value for number in context.touched if number in nests)
 
 
 def readers(program: Program, tensor: str) -> tuple[int, ...]:

@@ -2,64 +2,56 @@
 
 from dataclasses import dataclass
 
-from leir.syntax import Program
+from leir.analysis.cost import NestCost, ProgramCost, cost
+from leir.analysis.footprint import Count
 
-
-@dataclass(frozen=True, slots=True)
-class NestNumbers:
-    """One top-level statement. `iterations`: how often its equations run, together; `operations`: arithmetic and
-    function calls in all; `traffic`: bytes of its footprint in memory, each element once; `touches`: how often it
-    accesses each tensor, and how many elements that tensor has; `parallel`: iterations that do not depend on each
-    other."""
-
-    iterations: int
-    operations: int
-    traffic: int
-    accesses: dict[str, tuple[int, int]]
-    parallel: int
+from leir.analysis.kernels import BYTES
+from leir.syntax import Declaration, Program
 
 
 @dataclass(frozen=True, slots=True)
 class StateNumbers:
-    """A program: its top-level statements in order, and the bytes of its inputs and outputs."""
+    """A program's cost, its nests by their number among the top-level statements, and the bytes of its signature."""
 
-    nests: tuple[NestNumbers, ...]
+    cost: ProgramCost
+    nests: dict[int, NestCost]
     boundary: int
 
     @property
-    def iterations(self) -> int:
-        return sum(nest.iterations for nest in self.nests)
-
-    @property
-    def operations(self) -> int:
-        return sum(nest.operations for nest in self.nests)
+    def operations(self) -> Count:
+        return self.cost.flops + self.cost.calls
 
     @property
     def traffic(self) -> int:
-        return sum(nest.traffic for nest in self.nests)
+        """Bytes of all footprints in global memory: what two nests touch counts twice."""
+        return self.cost.bytes_read + self.cost.bytes_written
+
+    def totals(self) -> dict[str, str]:
+        """The totals by name, as they are written."""
+        return {
+            "nests": str(len(self.nests)),
+            "iterations": count_text(self.cost.iterations),
+            "operations": count_text(self.operations),
+            "traffic": data_text(self.traffic),
+            "kernels": str(self.cost.kernels),
+        }
 
 
 def measure(program: Program) -> StateNumbers:
-    import math
+    """The numbers of a well-formed program."""
+    found = cost(program)
+    nests = {nest.path[0]: nest for nest in found.nests}
+    return StateNumbers(found, nests, sum(_bytes(d) for d in (*program.inputs, *program.outputs)))
 
-    from leir.edit import accesses, iterations_around, walk, walk_expression
-    from leir.syntax import Binary, Call, Equation, Unary
 
-    shapes = {d.tensor: d.shape for d in (*program.inputs, *program.outputs)}
-    nests = []
-    for number, st in enumerate(program.body):
-        its = ops = 0
-        acc = {}
-        for path, node in [((number,), st), *walk(st, (number,))]:
-            if isinstance(node, Equation):
-                n = iterations_around(program, path)
-                its += n
-                ops += n * sum(isinstance(e, Binary | Call | Unary) for _, e in walk_expression(node.value))
-                for a in accesses(node):
-                    size = math.prod(shapes.get(a.tensor, (1,)))
-                    acc[a.tensor] = (acc.get(a.tensor, (0, 0))[0] + n, size)
-        nests.append(NestNumbers(its, ops, sum(4 * s for _, s in acc.values()), acc, 1))
-    return StateNumbers(tuple(nests), sum(4 * math.prod(s) for s in shapes.values()))
+def operations(nest: NestCost) -> Count:
+    """Float operations and calls of functions."""
+    return nest.flops + nest.calls
+
+
+def count_text(count: Count) -> str:
+    """A count; one that is an upper bound says so."""
+    return str(count.value) if count.exact else f"at most {count.value}"
 
 
 def data_text(value: int) -> str:
@@ -76,3 +68,10 @@ def short_text(value: float) -> str:
         return f"{value:.2g}"
     rounded = round(value, 1)
     return str(int(rounded)) if rounded == int(rounded) else str(rounded)
+
+
+def _bytes(declaration: Declaration) -> int:
+    size = BYTES[declaration.dtype]
+    for extent in declaration.shape:
+        size *= extent
+    return size

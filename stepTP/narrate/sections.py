@@ -9,12 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leir.syntax import Alloc
 from stepTP.draw import digest
 from stepTP.narrate.call import call_text
-from stepTP.narrate.context import Context, readers, temporaries
+from stepTP.narrate.context import Context, readers, temporaries, touched_operations
 from stepTP.narrate.describe import counted, kinds, listed, loops_text, purpose
-from stepTP.narrate.numbers import StateNumbers, data_text, short_text
+from stepTP.narrate.numbers import StateNumbers, count_text, data_text, operations, short_text
 from stepTP.records import FactRecord
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
@@ -40,8 +39,8 @@ def state(context: Context) -> tuple[Form, ...]:
     program, numbers = context.before, context.numbers_before
     ins = _names([d.tensor for d in program.inputs])
     outs = _names([d.tensor for d in program.outputs])
-    nests = counted(sum(not isinstance(s, Alloc) for s in program.body), "nest")
-    iterations = counted(numbers.iterations, "iteration")
+    nests = counted(len(numbers.nests), "nest")
+    iterations = f"{count_text(numbers.cost.iterations)} iterations"
     focus = " ".join(f"{s}." for s in _focus(context))
     use = _use(context)
     return (
@@ -103,7 +102,7 @@ def effect(context: Context) -> tuple[Form, ...]:
     """What the step costs, saves and makes possible, as far as it can be computed."""
     effects = _pick(context, "effect", context.effect)
     moved = Part(_moved(context.numbers_before, context.numbers_after), 1)
-    if context.numbers_before == context.numbers_after:
+    if context.numbers_before.totals() == context.numbers_after.totals():
         moved = Part(moved.text, 6)
     bits = "" if context.bit_exact else "The results agree within the rounding bound, not bit for bit."
     if "bit" in effects or "round" in effects:
@@ -140,18 +139,17 @@ def _use(context: Context) -> str:
 def _share(context: Context) -> list[str]:
     """Where the operations are, and whether the step is there."""
     numbers = context.numbers_before
-    if len(numbers.nests) < 2 or not numbers.operations:
+    if len(numbers.nests) < 2 or not numbers.operations.value:
         return []
-    heaviest = max(range(len(numbers.nests)), key=lambda n: numbers.nests[n].operations)
-    there = heaviest in context.touched
-    part = f"{numbers.nests[heaviest].operations} of {numbers.operations} operations"
-    if there:
+    weights = {number: operations(nest) for number, nest in numbers.nests.items()}
+    heaviest = max(weights, key=lambda number: weights[number].value)
+    part = f"{count_text(weights[heaviest])} of {count_text(numbers.operations)} operations"
+    if heaviest in context.touched:
         return [
             f"Of all nests, nest {heaviest} weighs most: {part}. The step works there.",
             f"The work lies in nest {heaviest}, with {part}, and that is where the step works.",
         ]
-    own = sum(numbers.nests[number].operations for number in context.touched)
-    return [f"Nest {heaviest} weighs most, with {part}; the nests at hand take {own}."]
+    return [f"Nest {heaviest} weighs most, with {part}; what the step touches takes {touched_operations(context)}."]
 
 
 def _traffic(numbers: StateNumbers) -> list[str]:
@@ -159,10 +157,9 @@ def _traffic(numbers: StateNumbers) -> list[str]:
     if not numbers.traffic:
         return []
     moved, least = data_text(numbers.traffic), data_text(numbers.boundary)
-    per_byte = short_text(numbers.operations / numbers.traffic)
-    forms = [
-        f"With each nest touching its data once, {moved} move, for {numbers.operations} operations: {per_byte} a byte.",
-    ]
+    per_byte = short_text(numbers.operations.value / numbers.traffic)
+    done = count_text(numbers.operations)
+    forms = [f"With each nest touching its data once, {moved} move, for {done} operations: {per_byte} a byte."]
     if numbers.traffic > numbers.boundary and moved != least:
         forms.append(
             f"Inputs and outputs take {least}, but the nests together touch {moved}: the difference is data that one "
@@ -172,19 +169,23 @@ def _traffic(numbers: StateNumbers) -> list[str]:
 
 
 def _fetches(context: Context) -> list[str]:
-    """The tensor that is accessed most often for its size in the touched statements."""
-    best: tuple[float, int, str] | None = None
-    for number in context.touched:
-        for tensor, (times, elements) in context.numbers_before.nests[number].accesses.items():
-            if elements > 1 and (best is None or times / elements > best[0]):
-                best = (times / elements, number, tensor)
-    if best is None or best[0] < 2:
+    """The tensor that is read most often for its size in the touched statements."""
+    found = [
+        (traffic.reuse, number, traffic)
+        for number in context.touched
+        if number in context.numbers_before.nests
+        for traffic in context.numbers_before.nests[number].reads
+        if traffic.elements.value > 1 and traffic.elements.exact and traffic.accesses.exact
+    ]
+    if not found:
         return []
-    factor, number, tensor = best
-    times, elements = context.numbers_before.nests[number].accesses[tensor]
+    reuse, number, traffic = max(found, key=lambda each: (each[0], -each[1], each[2].tensor))
+    if reuse < 2:
+        return []
+    times, tensor, elements = traffic.accesses.value, traffic.tensor, traffic.elements.value
     return [
-        f"Nest {number} accesses {tensor} {times} times for {elements} elements, {short_text(factor)} times each.",
-        f"Each of the {elements} elements of {tensor} is touched {short_text(factor)} times in nest {number}.",
+        f"Nest {number} reads {tensor} {times} times for {elements} elements, {short_text(reuse)} times each.",
+        f"Each of the {elements} elements of {tensor} is read {short_text(reuse)} times in nest {number}.",
     ]
 
 
@@ -195,9 +196,10 @@ def _serial(context: Context) -> list[str]:
     if claimed:
         return [f"Already {listed(f'{listed(loops)} {_are(loops)} {words[kind]}' for kind, loops in claimed.items())}."]
     number = next(iter(context.touched), 0)
-    parallel = context.numbers_before.nests[number].parallel
-    if parallel < 2:
+    nest = context.numbers_before.nests.get(number)
+    if nest is None or nest.parallel_iterations < 2:
         return []
+    parallel = nest.parallel_iterations
     return [
         f"Every loop is serial, though {parallel} iterations of nest {number} do not depend on each other.",
         f"Nest {number} has {parallel} independent iterations, and no loop of the program uses that yet.",
@@ -323,14 +325,9 @@ def _kept(context: Context) -> str:
 
 def _moved(before: StateNumbers, after: StateNumbers) -> str:
     """The totals that differ."""
-    pairs = [
-        ("nests", str(len(before.nests)), str(len(after.nests))),
-        ("iterations", str(before.iterations), str(after.iterations)),
-        ("operations", str(before.operations), str(after.operations)),
-        ("traffic", data_text(before.traffic), data_text(after.traffic)),
-    ]
-    differ = [f"{what} from {old} to {new}" for what, old, new in pairs if old != new]
-    same = [what for what, old, new in pairs[1:] if old == new]
+    old, new = before.totals(), after.totals()
+    differ = [f"{name} from {old[name]} to {new[name]}" for name in old if old[name] != new[name]]
+    same = [name for name in ("iterations", "operations", "traffic") if old[name] == new[name]]
     if not differ:
         return f"Counted again, {listed(same)} are unchanged."
     return f"Counted again: {', '.join(differ)}{f'; {listed(same)} unchanged' if same else ''}."

@@ -5,10 +5,10 @@ from typing import Any
 
 from stepTP.narrate.call import call_text
 from stepTP.narrate.compose import compose
-from stepTP.narrate.context import Context, RefusedStep, gather
+from stepTP.narrate.context import Context, RefusedStep, gather, touched_operations
 from stepTP.narrate.difference import diff_text
 from stepTP.narrate.ground import Ungrounded, ungrounded
-from stepTP.narrate.numbers import StateNumbers, data_text, short_text
+from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_text
 from stepTP.narrate.recover import recover_step
 from stepTP.records import FactRecord, Step
 
@@ -56,7 +56,7 @@ def computed(context: Context) -> list[str]:
     texts += [refused.fact.evidence for refused in context.refused]
     texts += [call_text(step) for step in (context.step, *context.others, *(r.step for r in context.refused))]
     texts += context.terms.values()
-    texts += [str(len(context.facts))]
+    texts += [str(len(context.facts)), str(touched_operations(context))]
     for numbers in (context.numbers_before, context.numbers_after):
         texts += _written(numbers)
     return texts
@@ -64,15 +64,15 @@ def computed(context: Context) -> list[str]:
 
 def _written(numbers: StateNumbers) -> list[str]:
     """A state's numbers in every form that a section gives them."""
-    texts = [str(len(numbers.nests)), str(numbers.iterations), str(numbers.operations)]
-    texts += [data_text(numbers.traffic), data_text(numbers.boundary)]
+    texts = [*numbers.totals().values(), data_text(numbers.boundary)]
     if numbers.traffic:
-        texts.append(short_text(numbers.operations / numbers.traffic))
-    texts.append(str(sum(nest.operations for nest in numbers.nests)))
-    for nest in numbers.nests:
-        texts += [str(nest.iterations), str(nest.operations), str(nest.parallel)]
-        for times, elements in nest.accesses.values():
-            texts += [str(times), str(elements), short_text(times / elements) if elements else ""]
+        texts.append(short_text(numbers.operations.value / numbers.traffic))
+    weights = [operations(nest).value for nest in numbers.nests.values()]
+    texts += [str(weight) for weight in (*weights, sum(weights))]
+    for nest in numbers.nests.values():
+        texts.append(str(nest.parallel_iterations))
+        for traffic in nest.reads:
+            texts += [str(traffic.accesses.value), str(traffic.elements.value), short_text(traffic.reuse)]
     return texts
 
 

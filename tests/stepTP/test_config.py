@@ -32,7 +32,7 @@ def test_defaults_fill_what_is_not_said() -> None:
         ("name: ../a", "c.yaml:1: name: string should match"),
         ("name: a\nverify: {targets: []}", "c.yaml:2: verify.targets: "),
         ("name: a\nverify: {targets: [rocm]}", "c.yaml:2: verify.targets.0: input should be 'llvm' or 'cuda'"),
-        ("name: a\nsources: {families: some}", "c.yaml:2: sources.families"),
+        ("name: a\nsources: {families: some}", "c.yaml:2: sources.families: input should be a valid tuple"),
     ],
 )
 def test_an_error_names_its_place(text: str, message: str) -> None:
