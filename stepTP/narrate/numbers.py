@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from leir.analysis.cost import NestCost, ProgramCost, cost
 from leir.analysis.footprint import Count
-
 from leir.analysis.kernels import BYTES
 from leir.syntax import Declaration, Program
 

@@ -83,10 +83,10 @@ def legality(context: Context) -> tuple[Form, ...]:
     close = Part("The checker accepts the program after it, with every claim of its loops.", 8)
     return (
         (Part("It is allowed here."), *_facts(facts, "{evidence} ({name})."), close),
-        (Part(f"What must hold, holds: {'; '.join(_fact_text(f, '{name}, as {evidence}') for f in facts)}."), close),
+        (_joined(facts, "What must hold, holds:", "{name}, as {evidence}"), close),
         (*_facts(facts, "{Name}: {evidence}."), Part("So the step is legal.")),
         (Part(f"Its legality rests on {counted(len(facts), 'fact')}."), *_facts(facts, "{Name}: {evidence}."), close),
-        (Part(f"Legal, because {'; '.join(_fact_text(f, '{evidence} ({name})') for f in facts)}."), close),
+        (_joined(facts, "Legal, because", "{evidence} ({name})"), close),
     )
 
 
@@ -269,6 +269,13 @@ def _facts(facts: Sequence[FactRecord], form: str) -> list[Part]:
         Part(_capital(text) if _WORD.match(text) else text, 0 if number < 1 else 2, f"{_fact_text(fact, '{Name}')}.")
         for number, (fact, text) in enumerate(zip(facts, texts, strict=True))
     ]
+
+
+def _joined(facts: Sequence[FactRecord], opening: str, form: str) -> Part:
+    """One sentence of all facts; where room is short, the later ones give their names only."""
+    full = [_fact_text(fact, form) for fact in facts]
+    names = [full[0], *(f"{_fact_text(fact, '{name}')} holds" for fact in facts[1:])]
+    return Part(f"{opening} {'; '.join(full)}.", 2, f"{opening} {'; '.join(names)}.")
 
 
 def _fact_text(fact: FactRecord, form: str) -> str:
