@@ -76,7 +76,8 @@ def _uses_of(program: Program, names: list[str]) -> Iterator[tuple[Statement, Us
 def _largest_index(statement: Statement, use: Use, index: Expr) -> int:
     _, high = interval(index, ranges_of(statement))
     text = affine(index, statement.names("x"))
-    if text is not None and not (_is_rectangular(statement, use) and _occurs_once_each(index)):
+    simple = high < UNBOUNDED[1] and _is_rectangular(statement, use) and _occurs_once_each(index)
+    if text is not None and not simple:
         where = " and ".join([*reach(statement, use, "x"), f"v = {text}"])
         dimensions = ",".join(["v", *statement.dimensions("x")])
         try:

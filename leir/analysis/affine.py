@@ -148,7 +148,7 @@ def interval(
             return (-high, -low)
         case Binary("+" | "-" | "*" | "//" | "%" as op, left, right):
             return _of_arithmetic(op, within(left), within(right))
-        case Binary() | Unary("!"):
+        case Binary("<" | "<=" | ">" | ">=" | "==" | "!=" | "&&" | "||") | Unary("!"):
             return (0, 1)
         case Call("max" | "min" as function, (left, right)):
             (a, b), (c, d) = within(left), within(right)
@@ -177,18 +177,23 @@ def _of_arithmetic(op: str, left: Interval, right: Interval) -> Interval:
         case "*":
             corners = [0 if x == 0 or y == 0 else x * y for x in left for y in right]
             return (min(corners), max(corners))
-        case "//" if c == d and 0 < c < float("inf"):
-            return (_floor(a, c), _floor(b, c))
-        case "%" if c == d and 0 < c < float("inf"):
+        case "//" if _is_divisor(right):
+            ends = (_floor(a, c), _floor(b, c))
+            return (min(ends), max(ends))
+        case "%" if _is_divisor(right):
             if _finite(left) and a // c == b // c:
                 return (a % c, b % c)
-            return (0, c - 1)
+            return (0, c - 1) if c > 0 else (c + 1, 0)
         case _:
             return UNBOUNDED
 
 
+def _is_divisor(ends: Interval) -> bool:
+    return ends[0] == ends[1] != 0 and _finite(ends)
+
+
 def _floor(value: float, divisor: float) -> float:
-    return value if value in UNBOUNDED else value // divisor
+    return value // divisor if abs(value) < float("inf") else value * divisor
 
 
 def _finite(ends: Interval) -> bool:

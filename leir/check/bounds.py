@@ -76,6 +76,17 @@ class _Values:
     def shape(self, use: Use) -> tuple[int, ...]:
         return self.tensors[use.access.tensor].shape
 
+    def is_sized(self, name: str, dimension: int) -> bool:
+        """Whether a declaration, or a quasi-affine subscript, says how large a dimension is."""
+        if self.tensors[name].role != "temporary" or self.tensors[name].alloc is not None:
+            return True
+        return any(
+            affine(use.access.indices[dimension], statement.names("x")) is not None
+            for statement in self.statements
+            for use in statement.uses
+            if use.access.tensor == name and len(use.access.indices) > dimension
+        )
+
     def interval(self, expression: Expr, statement: Statement) -> Interval:
         """Where an integer expression of a statement stays."""
         ranges = ranges_of(statement)
@@ -122,7 +133,7 @@ class _Values:
         if node.op != "=" or not self.is_integer(node.value):
             return UNBOUNDED
         low, high = self.interval(node.value, statement)
-        if low > -_INFINITE and high < _INFINITE:
+        if not statement.guards and low > -_INFINITE and high < _INFINITE:
             return (low, high)
         atoms = _Atoms(self, statement)
         text = affine(node.value, statement.names("x"), atoms)
@@ -134,7 +145,7 @@ class _Values:
             least, most = smallest(asked, 0), largest(asked, 0)
         except TooHard:
             return (low, high)
-        return (low if least is None else least, high if most is None else most)
+        return (low if least is None else max(low, least), high if most is None else min(high, most))
 
 
 class _Atoms:
@@ -203,37 +214,39 @@ def _finding(
         return None
     atoms = _Atoms(values, statement)
     text = affine(index, statement.names("x"), atoms)
+    in_subscript = tuple(expression for expression, _ in atoms.found)
+    where = [*bounds(statement, "x"), *_conditions(values, statement, use, atoms), *atoms.limits()]
+    dimensions = [*statement.dimensions("x"), *atoms.names(), "v"]
     place = Place(use.place.path, (*(use.place.within or ()), number))
     shown = f"subscript {number + 1} of {expression_text(use.access)}"
     outside = f"outside 0..{size - 1}, the range of {use.access.tensor}"
     if text is None:
         return Diagnostic("bounds-not-proven", f"{shown} is not quasi-affine: it may be {outside}", place)
-    in_subscript = tuple(expression for expression, _ in atoms.found)
-    where = [*bounds(statement, "x"), *_conditions(values, statement, use, atoms), *atoms.limits()]
-    dimensions = [*statement.dimensions("x"), *atoms.names()]
     try:
-        point = example(question([*dimensions, "v"], [*where, f"v = {text}", f"(v < 0 or v >= {size})"]))
+        point = example(question(dimensions, [*where, f"v = {text}", f"(v < 0 or v >= {size})"]))
     except TooHard as reason:
         return Diagnostic("bounds-not-proven", f"{shown} is too hard to bound ({reason}): it may be {outside}", place)
     if point is None:
         return None
-    read = tuple(dict.fromkeys(access.tensor for e in in_subscript for access in accesses(e)))
-    if read and all(values.tensors[name].role == "input" for name in read) and _is_decided_by_inputs(values, index):
+    when, read = at(iteration(statement, point)), _inputs_that_decide(values, index)
+    if read and values.is_sized(use.access.tensor, number):
         return Precondition(read, index, 0, size - 1, use.access.tensor, number, place)
-    when = at(iteration(statement, point))
     if in_subscript:
         chosen = zip(in_subscript, point[len(statement.loops) :], strict=False)
         parts = ", ".join(f"{expression_text(e)} = {v}" for e, v in chosen)
-        code = "gather-out-of-range" if read else "bounds-not-proven"
-        return Diagnostic(code, f"{shown} may be {point[-1]}{when} with {parts}, {outside}", place)
+        code = "gather-out-of-range" if any(True for _ in accesses(index)) else "bounds-not-proven"
+        advice = "" if values.is_sized(use.access.tensor, number) else "; declare the size"
+        return Diagnostic(code, f"{shown} may be {point[-1]}{when} with {parts}, {outside}{advice}", place)
     if _is_exact(statement, use):
         return Diagnostic("out-of-bounds", f"{shown} is {point[-1]}{when}, {outside}", place)
     reason = f"{shown} may be {point[-1]}{when}, {outside}: a condition around it is not quasi-affine"
     return Diagnostic("bounds-not-proven", reason, place)
 
 
-def _is_decided_by_inputs(values: _Values, index: Expr) -> bool:
-    return all(values.tensors[access.tensor].role == "input" for access in accesses(index))
+def _inputs_that_decide(values: _Values, index: Expr) -> tuple[str, ...]:
+    """The inputs that a subscript reads; none where it reads anything else."""
+    read = tuple(dict.fromkeys(access.tensor for access in accesses(index)))
+    return read if all(values.tensors[name].role == "input" for name in read) else ()
 
 
 def _is_exact(statement: Statement, use: Use) -> bool:
