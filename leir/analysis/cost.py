@@ -8,7 +8,7 @@ two values of `if_then_else` count where their condition lets them run.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -139,9 +139,10 @@ def cost(program: Program) -> ProgramCost:
             continue
         used = tuple(known[name] for name in dict.fromkeys(_tensors_of(statement)))
         work = _work(statement, used)
-        independent = tuple(_independent(program, statement, (number,)))
-        loops = dict(_enclosing_loops(statement, (number,)))
-        parallel = prod(loops[path].extent for path in independent)
+        inside = _independent(replace(program, body=(statement,)))
+        loops = dict(_enclosing_loops(statement, (0,)))
+        parallel = prod(loops[path].extent for path in inside)
+        independent = tuple((number, *path[1:]) for path in inside)
         nests.append(NestCost((number,), *work, independent, parallel))
     found = list(kernels(program))
     launches = sum(prod(node.extent for node in kernel.host if isinstance(node, Loop)) for kernel in found)
@@ -162,10 +163,14 @@ def _enclosing_loops(statement: Stmt, path: Path) -> Iterator[tuple[Path, Loop]]
         statement, path = statement.body[0], (*path, 0)
 
 
-def _independent(program: Program, statement: Stmt, path: Path) -> Iterator[Path]:
-    for here, _ in _enclosing_loops(statement, path):
-        if carries_dependence(program, here) is None:
-            yield here
+@lru_cache(maxsize=4096)
+def _independent(nest: Program) -> tuple[Path, ...]:
+    """The loops around everything in a program of one nest that carry no dependence; P, V and B loops claim it."""
+    return tuple(
+        path
+        for path, loop in _enclosing_loops(nest.body[0], (0,))
+        if loop.kind in ("P", "V", "B") or carries_dependence(nest, path) is None
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -52,6 +52,9 @@ def elements(loops: Loops, conditions: Sequence[Condition], access: Access, shap
         if not dimensions:
             total *= Count(1, True) if _points(loops, names, together).value else Count(0, True)
             continue
+        if not together and all(isinstance(access.indices[d], Variable) for d in dimensions):
+            total *= Count(prod(loops[name].extent for name in names), True)
+            continue
         offsets = _offsets(loops, names, dimensions, together, access.indices, shape)
         if offsets is None:
             reach = prod(_reach(access.indices[d], shape[d]) for d in dimensions)

@@ -336,7 +336,7 @@ def test_never_raises_on_bad_programs(first: int) -> None:
 
 
 def test_a_hundred_small_files_take_seconds() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for seed in range(100):
         check_source(parse_source(to_text(random_program(f"timing {seed}"))))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
