@@ -125,6 +125,11 @@ def _outwards(low: _Exact, high: _Exact, dtype: DType) -> tuple[float, float]:
     return round_down(low, dtype), -round_down(-high, dtype)
 
 
+def outwards(low: Number, high: Number, dtype: DType) -> tuple[float, float]:
+    """The nearest values of a float type that enclose two numbers."""
+    return _outwards(_exact(low), _exact(high), dtype)
+
+
 def round_down(value: _Exact, dtype: DType) -> float:
     """The largest value of a float type that is not above an exact one; -inf below all of them."""
     if isinstance(value, float):

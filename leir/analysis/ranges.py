@@ -15,7 +15,7 @@ from leir.analysis import intervals
 from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.types import computing_type, is_float
 from leir.analysis.values import NotYet, Ranges, Write, value_of
-from leir.edit import expression_at, storage, walk_enclosed
+from leir.edit import expression_at, storage, walk_enclosed, walk_places
 from leir.printer import expression_text
 from leir.syntax import (
     Access,
@@ -35,7 +35,6 @@ from leir.syntax import (
 )
 
 _ROUNDS = 4  # of the fixpoint before bounds that still move are widened
-_THRESHOLDS = (0, 1, -1)
 _REASONS = 4  # lines of evidence below the claim itself
 
 
@@ -65,19 +64,26 @@ def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
         table.whole[declaration.tensor] = table.settled[declaration.tensor] = given
     order = [name for name in writes if name not in table.whole]
     table.pending.update(order)
+    thresholds = _thresholds(program)
     rounds = 0
-    while not _is_stable(order, table, rounds):
+    while not _is_stable(order, table, rounds, thresholds):
         rounds += 1
     for name in sorted(table.pending):  # written only from themselves
         table.whole[name] = table.settled[name] = everything(computing_type(dtypes[name]))
     table.pending.clear()
-    while not _is_stable(order, table, rounds):
+    while not _is_stable(order, table, rounds, thresholds):
         rounds += 1
     table.known.clear()
     return table
 
 
-def _is_stable(order: list[str], table: Ranges, rounds: int) -> bool:
+def _thresholds(program: Program) -> list[int | float]:
+    """The numbers that a program names, of both signs, and 0 and 1: where a bound that moves may come to rest."""
+    named = {e.value for _, e in walk_places(program) if isinstance(e, Integer | Real)} | {0, 1}
+    return sorted({sign * value for value in named for sign in (1, -1)})
+
+
+def _is_stable(order: list[str], table: Ranges, rounds: int, thresholds: list[int | float]) -> bool:
     """One round: every tensor's bounds from its writes. Whether no bounds moved."""
     stable = True
     table.known.clear()
@@ -91,7 +97,7 @@ def _is_stable(order: list[str], table: Ranges, rounds: int) -> bool:
             if before is not None:
                 new = join(before, new)
                 if new != before and rounds >= _ROUNDS:
-                    new = _widened(before, new, dtype)
+                    new = _widened(before, new, dtype, thresholds)
             if new != before:
                 stable = False
                 table.known.clear()
@@ -100,15 +106,20 @@ def _is_stable(order: list[str], table: Ranges, rounds: int) -> bool:
     return stable
 
 
-def _widened(before: Range, new: Range, dtype: DType) -> Range:
+def _widened(before: Range, new: Range, dtype: DType, thresholds: list[int | float]) -> Range:
+    """Bounds that moved go to the next number that the program names, or to the end of their type."""
     limits = everything(dtype)
     low, high = new.low, new.high
     if low < before.low:
-        low = max((t for t in _THRESHOLDS if t <= low), default=limits.low)
+        low = max((t for t in thresholds if t <= low), default=limits.low)
     if high > before.high:
-        high = min((t for t in _THRESHOLDS if t >= high), default=limits.high)
-    number = float if is_float(dtype) else int
-    return span(number(low), number(high), dtype, new.nan, zero=new.zero or low < new.low or high > new.high)
+        high = min((t for t in thresholds if t >= high), default=limits.high)
+    if is_float(dtype):
+        low, high = intervals.outwards(low, high, dtype)
+    else:
+        low = limits.low if math.isinf(low) else math.floor(low)
+        high = limits.high if math.isinf(high) else math.ceil(high)
+    return span(low, high, dtype, new.nan, zero=new.zero or low < new.low or high > new.high)
 
 
 def tensor_range(name: str, table: Ranges) -> tuple[Range, Range] | None:

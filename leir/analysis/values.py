@@ -127,6 +127,8 @@ def known_inside(around: tuple[Loop | Guard, ...], table: Ranges, path: Path) ->
 
 def _child(node: Expr, number: int, known: Known, table: Ranges, path: Path) -> tuple[Expr, Known]:
     """A child of an expression and what is known where it is evaluated."""
+    if not 0 <= number < len(operands(node)):
+        raise LookupError(f"no child {number} below {expression_text(node)}")
     match node:
         case Select(condition, then, otherwise) if number > 0:
             return (then, otherwise)[number - 1], refine(known, condition, number == 1, table, path)
@@ -143,7 +145,7 @@ def _child(node: Expr, number: int, known: Known, table: Ranges, path: Path) -> 
         case Select(condition):
             return condition, known
         case Integer() | Real() | Variable():
-            raise LookupError(f"no child {number} below {expression_text(node)}")
+            raise AssertionError("a leaf has no operands")
 
 
 def refine(
@@ -179,6 +181,8 @@ def _narrowed(
     else:
         limit = convert(value_of(other, known, table, path), strong(common))
     own = value_of(subject, known, table, path)
+    if limit.nan and not ordered:
+        return known  # the comparison may have failed for the other side's NaN
     if is_float(common) != is_float(kind) or common == "bool" or (common == "f64") != (kind == "f64"):
         return known  # the comparison converts the subject, so that its bounds are not the limit's
     low, high, zero = own.low, own.high, own.zero
