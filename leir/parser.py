@@ -5,6 +5,7 @@ with a program that parses is the checker's to say (`leir.check`).
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -92,9 +93,9 @@ class ParseError(Exception):
         self.column = column
         self.found = found
         self.expected = tuple(expected)
-        lines = text.splitlines()
-        shown = lines[line - 1] if 0 < line <= len(lines) else ""
-        self.snippet = f"{shown}\n{' ' * (column - 1)}^"
+        shown = _line(text, line)
+        indent = "".join("\t" if character == "\t" else " " for character in shown[: column - 1])
+        self.snippet = f"{shown}\n{indent}^"
         super().__init__(f"{file}:{line}:{column}: {reason}")
 
 
@@ -160,11 +161,11 @@ def _parse_error(error: UnexpectedInput, text: str, file: str) -> ParseError:
             raise AssertionError(f"an error that Lark does not document: {error!r}") from error
     expected = _expected(cast("Iterable[str]", names))
     if ended:
-        lines = text.splitlines() or [""]
-        line, column, found = len(lines), len(lines[-1]) + 1, "the end of the text"
+        line = text.rstrip().count("\n") + 1
+        column, found = len(_line(text, line)) + 1, "the end of the text"
     else:
         word = _word(text, line, column)
-        found = f"'{word}'"
+        found = f"'{word}'" if word.isprintable() else f"the character U+{ord(word):04X}"
         if "ONE_LETTER" in names or "ONE_DIGIT" in names:
             reason = f"found {found} without braces: only one lower-case letter or digit goes without, write {{{word}}}"
             return ParseError(reason, text, file, line, column, found, expected)
@@ -172,12 +173,16 @@ def _parse_error(error: UnexpectedInput, text: str, file: str) -> ParseError:
     return ParseError(f"found {found}, expected {choices}", text, file, line, column, found, expected)
 
 
+def _line(text: str, line: int) -> str:
+    """A line of the text without its end; lines end at line feeds alone, as Lark counts them."""
+    return text.split("\n")[line - 1].removesuffix("\r")
+
+
 def _word(text: str, line: int, column: int) -> str:
+    """The word, operator or character at a place that is not the end of the text."""
     rest = text.split("\n")[line - 1][column - 1 :]
-    length = 1
-    while length < len(rest) and rest[:1].isalnum() and rest[length].isalnum():
-        length += 1
-    return rest[:length]
+    match = re.match(r"[^\W_]+|[<>=!+*]=|//|\*\*|&&|\|\||.", rest)
+    return match[0] if match else rest[:1]
 
 
 class _Builder:
