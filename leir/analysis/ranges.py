@@ -13,6 +13,7 @@ from math import prod
 
 from leir.analysis import intervals
 from leir.analysis.intervals import Range, convert, everything, join, span
+from leir.analysis.maxima import is_term_of_maximum, sums_a_maximum
 from leir.analysis.types import computing_type, is_float
 from leir.analysis.values import NotYet, Ranges, Write, value_of
 from leir.edit import expression_at, storage, walk_enclosed, walk_places
@@ -21,6 +22,7 @@ from leir.syntax import (
     Access,
     Alloc,
     AssignOp,
+    Binary,
     DType,
     Equation,
     Guard,
@@ -159,6 +161,11 @@ def tensor_range(name: str, table: Ranges) -> tuple[Range, Range] | None:
             settled = _joined(extremes)
         elif sums and is_float(stored):
             settled = _settled_sum(whole, sums, depth, stored)
+            maximum = sums_a_maximum(sums[0][0], table) if len(sums) == 1 else None
+            if maximum is not None:
+                one = convert(intervals.apply("exp", span(0.0, 0.0, settled.dtype), computing_type(stored)), stored)
+                settled = span(max(settled.low, one.low), settled.high, settled.dtype, settled.nan)
+                table.reasons[name] = f"one of its terms is exp(0), where {maximum} is reached"
     return whole, settled
 
 
@@ -278,6 +285,12 @@ def _explain(found: Ranges, place: Place, lines: list[str]) -> None:
         case Access(tensor) if tensor in found.writes:
             count = len(found.writes[tensor])
             text += f", by {'its one write' if count == 1 else f'all {count} writes'}"
+            if tensor in found.reasons and found.is_settled(tensor, place.path):
+                text += f": {found.reasons[tensor]}"
+        case Binary("-", left, Access(tensor) as right) if is_term_of_maximum(
+            left, right, found, place.path, lambda e: found.of(e, place.path)
+        ):
+            text += f", as {tensor} is the maximum of these terms"
         case Access():
             text += ", as any value of its type is"
         case _:

@@ -10,8 +10,9 @@ from typing import assert_never
 
 from leir.analysis import intervals
 from leir.analysis.intervals import Range, convert, everything, join, span
+from leir.analysis.maxima import is_term_of_maximum
 from leir.analysis.types import COMPARISONS, Weak, computing_type, is_float, promote, strong, type_of
-from leir.edit import accesses, enclosing, expressions, statement_at, walk, with_operands
+from leir.edit import accesses, enclosing, expressions, statement_at, walk
 from leir.printer import expression_text
 from leir.syntax import (
     Access,
@@ -67,6 +68,7 @@ class Ranges:
     writes: dict[str, tuple[Write, ...]]
     allocs: dict[str, Path]
     known: dict[Path, Known] = field(default_factory=dict[Path, Known])  # a cache
+    reasons: dict[str, str] = field(default_factory=dict[str, str])  # why a tensor's bounds hold, beyond its writes
     pending: set[str] = field(default_factory=set[str])  # tensors without a value yet, while the rounds run
 
     def at(self, place: Place) -> Range:
@@ -233,7 +235,7 @@ def value_of(expression: Expr, known: Known, table: Ranges, path: Path) -> Range
         case Binary(op, left, right):
             if op in COMPARISONS or op in ("&&", "||"):
                 return span(0, 1, "bool")
-            if op == "-" and isinstance(right, Access) and is_term_of_maximum(left, right, table, known, path):
+            if op == "-" and isinstance(right, Access) and is_term_of_maximum(left, right, table, path, visit):
                 difference = intervals.subtract(visit(left), visit(right), kind)
                 return span(difference.low, min(difference.high, 0.0), kind, difference.nan)
             return _binary(op, left, right, visit(left), visit(right), kind)
@@ -275,46 +277,3 @@ def _binary(op: BinaryOp, left: Expr, right: Expr, a: Range, b: Range, kind: DTy
             return intervals.power(a, b, kind) if is_float(kind) else everything(kind)
         case _:
             return everything(kind)
-
-
-def is_term_of_maximum(term: Expr, maximum: Access, table: Ranges, known: Known, path: Path) -> bool:
-    """Whether `maximum` is the finished maximum of values of which `term` is one, so that their difference is not
-    positive: one unguarded `max=` writes it, over loops that hold the term's, and its operands have not changed since.
-    """
-    written = table.writes.get(maximum.tensor, ())
-    if len(written) != 1 or written[0].equation.op != "max=" or not table.is_settled(maximum.tensor, path):
-        return False
-    write = written[0]
-    loops = {node.variable: node for node in write.around if isinstance(node, Loop)}
-    if len(loops) != len(write.around):
-        return False
-    bound: dict[str, Expr] = {}
-    for own, here in zip(write.equation.target.indices, maximum.indices, strict=False):
-        if not isinstance(own, Variable) or own.name in bound:
-            return False
-        bound[own.name] = here
-    stored, kind = table.dtypes[maximum.tensor], type_of(term, table.dtypes)
-    if kind != stored and not (isinstance(term, Access) and table.dtypes.get(term.tensor) == stored):
-        return False  # the maximum was rounded when it was stored
-    if not _matches(write.equation.value, term, bound, loops):
-        return False
-    for name, loop in loops.items():
-        if name in bound:
-            at = value_of(bound[name], known, table, path)
-            if not loop.first <= at.low <= at.high < loop.first + loop.extent:
-                return False
-    return all(
-        all(w.path[:1] < write.path[:1] for w in table.writes.get(access.tensor, ()))
-        and access.tensor not in table.allocs
-        for access in accesses(term)
-    )
-
-
-def _matches(pattern: Expr, term: Expr, bound: dict[str, Expr], loops: dict[str, Loop]) -> bool:
-    """Whether `term` is `pattern` with its loop variables replaced; `bound` collects by what."""
-    if isinstance(pattern, Variable) and pattern.name in loops:
-        return bound.setdefault(pattern.name, term) == term
-    below, other = operands(pattern), operands(term)
-    if len(below) != len(other) or with_operands(pattern, other) != term:
-        return False
-    return all(_matches(a, b, bound, loops) for a, b in zip(below, other, strict=True))

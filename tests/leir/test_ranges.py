@@ -155,6 +155,35 @@ def test_a_maximum_is_above_its_terms() -> None:
     assert ranges(changed).at(Place((3, 0, 0), (1,))).high == math.inf
 
 
+def test_a_softmax_divides_by_one_or_more() -> None:
+    found = ranges(SOFTMAX)
+    assert 0.99999 < found.settled["E"].low <= 1
+    evidence = nonzero(SOFTMAX, Place((2, 0, 0), (1, 1)))
+    assert evidence is not None and "one of its terms is exp(0), where D is reached" in evidence
+    assert nonzero(SOFTMAX, Place((1, 0, 0), (0,))) is None  # while the sum runs
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        "L^{16,511}_{i,j}[E_i+=exp(A_{i,j}-D_i);]",
+        "L^{16,512}_{i,j}(A_{i,j}>0)[E_i+=exp(A_{i,j}-D_i);]",
+        "L^{16,512}_{i,j}[E_i+=exp(A_{i,j}-D_{15-i});]",
+        "L^{16,512}_{i,j}[E_{i}+=exp(A_{15-i,j}-D_i);]",
+        "L^{16,512,8}_{i,j,k}[E_i+=exp(A_{i,j}-D_k);]",
+        "L^{16,16}_{i,j}[E_i+=exp(A_{i,j}-D_i);]",
+        "L^{16,512}_{i,j}[E_i+=exp(A_{i,511}-D_i);]",
+        "L^{16,512}_{i,j}[E_i+=exp(2.0*A_{i,j}-D_i);]",
+    ],
+)
+def test_other_sums_may_be_zero(sums: str) -> None:
+    program = parse(
+        f"in A_{{16,512}};out C_{{16,512}};L^{{16,512}}_{{i,j}}[D_i max=A_{{i,j}};]{sums}"
+        "L^{16,512}_{i,j}[C_{i,j}=exp(A_{i,j}-D_i)/E_i;]"
+    )
+    assert ranges(program).settled["E"].zero
+
+
 def test_running_values_are_widened_to_what_holds() -> None:
     program = parse("in A_8;out C_8;C_0=1.0;L^7_{i=1}[C_i=C_{i-1}*abs(A_i);]")
     assert ranges(program).whole["C"].low == 0
