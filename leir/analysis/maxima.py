@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from leir.analysis.intervals import Range
+from leir.analysis.matching import matching_values
 from leir.analysis.types import type_of
-from leir.edit import accesses, with_operands
+from leir.edit import accesses
 from leir.syntax import Access, Binary, Call, Equation, Expr, Loop, Path, Variable, operands
 
 if TYPE_CHECKING:
@@ -69,16 +70,16 @@ def _bindings(term: Expr, maximum: Access, table: "Ranges", path: Path) -> dict[
     loops = _loops(write)
     if len(loops) != len(write.around):
         return None
-    bound: dict[str, Expr] = {}
-    for own, here in zip(write.equation.target.indices, maximum.indices, strict=False):
-        if not isinstance(own, Variable) or own.name in bound:
-            return None
-        bound[own.name] = here
+    target, value = write.equation.target, write.equation.value
+    names = [index.name for index in target.indices if isinstance(index, Variable)]
+    if len(dict.fromkeys(names)) != len(target.indices):
+        return None
+    bound = matching_values((*target.indices, value), (*maximum.indices, term), tuple(loops))
+    if bound is None:
+        return None
     stored, kind = table.dtypes[maximum.tensor], type_of(term, table.dtypes)
     if kind != stored and not (isinstance(term, Access) and table.dtypes.get(term.tensor) == stored):
         return None  # the maximum was rounded when it was stored
-    if not _matches(write.equation.value, term, bound, loops):
-        return None
     for access in accesses(term):
         earlier = all(w.path[:1] < write.path[:1] for w in table.writes.get(access.tensor, ()))
         if not earlier or access.tensor in table.allocs:
@@ -93,13 +94,3 @@ def _loops(write: "Write") -> dict[str, Loop]:
 def _variables(expression: Expr) -> list[Variable]:
     own = [expression] if isinstance(expression, Variable) else []
     return own + [variable for operand in operands(expression) for variable in _variables(operand)]
-
-
-def _matches(pattern: Expr, term: Expr, bound: dict[str, Expr], loops: dict[str, Loop]) -> bool:
-    """Whether `term` is `pattern` with its loop variables replaced; `bound` collects by what."""
-    if isinstance(pattern, Variable) and pattern.name in loops:
-        return bound.setdefault(pattern.name, term) == term
-    below, other = operands(pattern), operands(term)
-    if len(below) != len(other) or with_operands(pattern, other) != term:
-        return False
-    return all(_matches(a, b, bound, loops) for a, b in zip(below, other, strict=True))
