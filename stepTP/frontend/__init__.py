@@ -2,10 +2,10 @@
 
 from stepTP.frontend.emitter import UnsupportedOp
 from stepTP.frontend.source import LoadedSource, SourceError, load_source, load_text
-from stepTP.frontend.translation import Translation, bind, translate
+from stepTP.frontend.translation import ExportFailed, Translation, bind, translate
 from stepTP.frontend.verification import Verdict, verify_translation
 
 __all__ = [
-    "LoadedSource", "SourceError", "Translation", "UnsupportedOp", "Verdict", "bind", "load_source", "load_text",
-    "translate", "verify_translation",
+    "ExportFailed", "LoadedSource", "SourceError", "Translation", "UnsupportedOp", "Verdict", "bind", "load_source",
+    "load_text", "translate", "verify_translation",
 ]  # fmt: skip

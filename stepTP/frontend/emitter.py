@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import getitem
 from typing import Any, NoReturn
 
 import torch
@@ -123,7 +124,7 @@ class Emitter:
 
     def uses(self, number: int) -> bool:
         """Whether anything reads this one of the op's results."""
-        return any(user.args[1] == number for user in self.node.users)
+        return any(user.target is getitem and user.args[1] == number for user in self.node.users)
 
     def refuse(self, reason: str) -> NoReturn:
         """Raises UnsupportedOp for the node at hand."""

@@ -5,7 +5,7 @@ expression whose range is known) or a quotient or remainder of an index by a pos
 Every index has a range, so `(i*5+j)//5` with j in 0..4 is `i`, and `i//5*5+i%5` is `i`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -231,13 +231,28 @@ def _rejoined(index: Index) -> Index:
     """The index with x//d*d + x%d, at any multiple, put together as x."""
     for atom, coefficient in index.terms:
         if isinstance(atom, Remainder):
-            quotient_part = quotient(atom.base, atom.divisor) * (coefficient * atom.divisor)
-            merged = dict(index.terms)
-            del merged[atom]
-            for part, times in (*(quotient_part * -1).terms, *(atom.base * coefficient).terms):
-                merged[part] = merged.get(part, 0) + times
-            terms = tuple((a, c) for a, c in merged.items() if c)
-            if len(terms) < len(index.terms):
+            for whole in _quotients(atom.base, atom.divisor):
+                quotient_part = whole * (coefficient * atom.divisor)
+                merged = dict(index.terms)
+                del merged[atom]
+                for part, times in (*(quotient_part * -1).terms, *(atom.base * coefficient).terms):
+                    merged[part] = merged.get(part, 0) + times
                 constant = index.constant - quotient_part.constant + atom.base.constant * coefficient
-                return _rejoined(Index(terms, constant))
+                rejoined = Index(tuple((a, c) for a, c in merged.items() if c), constant)
+                if _weight(rejoined) < _weight(index):
+                    return _rejoined(rejoined)
     return index
+
+
+def _quotients(base: Index, divisor: int) -> Iterator[Index]:
+    """The forms that base // divisor may have been given: with x + y//n for the base, also (x*n + y) // (divisor*n)."""
+    yield quotient(base, divisor)
+    for atom, coefficient in base.terms:
+        if isinstance(atom, Quotient) and coefficient == 1:
+            rest = Index(tuple(term for term in base.terms if term[0] != atom), base.constant)
+            yield quotient(rest * atom.divisor + atom.base, divisor * atom.divisor)
+
+
+def _weight(index: Index) -> int:
+    """How many leaves, divisions and remainders the index is made of."""
+    return sum(1 if isinstance(atom, Leaf) else 1 + _weight(atom.base) for atom, _ in index.terms)

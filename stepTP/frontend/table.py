@@ -1,6 +1,8 @@
 """The one table of ATen ops: from an overload's name to the function that emits LEIR for it.
 
-An op that is in the table is never decomposed; any other is, as far as PyTorch knows how.
+An op that is in the table is not decomposed; a graph that holds any other is, as far as PyTorch knows how. Composite
+ops (`conv2d`, `layer_norm`) have entries beside the core ops that they come to, because a graph of entries alone needs
+no decomposition, which costs ten times what its export does.
 """
 
 from collections.abc import Callable

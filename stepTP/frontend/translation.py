@@ -1,8 +1,12 @@
 """A PyTorch module to LEIR: `torch.export`, decompositions but for the ops of the table, one entry a node."""
 
 import operator
+import traceback
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +45,21 @@ class Translation:
     torch_version: str
 
 
+class ExportFailed(Exception):
+    """`torch.export` cannot trace the module: `reason`, and the `line` of the module's code where it gave up."""
+
+    def __init__(self, error: Exception) -> None:
+        torch_folder = str(Path(torch.__file__).parent)
+        own = [
+            f"{frame.filename}:{frame.lineno}: {frame.line}"
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not frame.filename.startswith((torch_folder, str(Path(__file__).parent), "<"))
+        ]
+        self.line = own[-1] if own else ""
+        self.reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        super().__init__(f"torch.export fails: {self.reason}" + (f" ({self.line})" if self.line else ""))
+
+
 def as_array(tensor: torch.Tensor) -> np.ndarray:
     """The tensor's values as LEIR's engines take them: bf16 as float32 arrays."""
     tensor = tensor.detach().cpu()
@@ -50,21 +69,32 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
 def translate(module: torch.nn.Module, inputs: tuple[Any, ...]) -> Translation:
     """The module, called with `inputs`, as a program in the plain form: every loop serial, one op after the other.
 
-    Shapes are those of `inputs`. The module is taken in the mode it is in. Raises UnsupportedOp.
+    Shapes are those of `inputs`. The module is taken in the mode it is in. Raises UnsupportedOp and ExportFailed.
     """
-    exported = export(module, inputs)
-    return translate_exported(exported)
+    return translate_exported(export(module, inputs))
 
 
 def export(module: torch.nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
-    """The functional graph of core ATen ops and ops of the table."""
+    """The functional graph of ops of the table, and of core ATen ops where it has none."""
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(module, inputs)
+    except Exception as error:  # tracing runs the module's own code, which may raise anything
+        raise ExportFailed(error) from error
+    if all(node.op != "call_function" or _is_known(node.target) for node in exported.graph.nodes):
+        return exported
     table = torch.export.default_decompositions()
     for name in TABLE:
         _, op, overload = name.split(".")
         packet = getattr(torch.ops.aten, op)
         table.pop(getattr(packet, overload), None)
-    with torch.no_grad():
-        return torch.export.export(module, inputs).run_decompositions(table)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*LeafSpec.* is deprecated", FutureWarning)  # PyTorch's own use of it
+        return exported.run_decompositions(table)
+
+
+def _is_known(target: Any) -> bool:
+    return target is operator.getitem or str(target) in TABLE or str(target) in _WITHOUT_EFFECT
 
 
 def bind(translation: Translation, inputs: tuple[Any, ...]) -> dict[str, np.ndarray]:
@@ -125,7 +155,7 @@ class _Translator:
             tensor = self.stored(spec)
             if spec.kind == InputKind.CONSTANT_TENSOR and tensor is not None and tensor.dim() == 0:
                 number = tensor.item()
-                if number == number:
+                if not isnan(number):
                     self.values[node] = constant(number, (), e.dtype())
                     continue
             name = next(names)
@@ -192,9 +222,13 @@ class _Translator:
         if name not in TABLE:
             e.refuse("no entry in the table of ops")
         if isinstance(node.meta["val"], torch.Tensor):
+            if any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape):
+                e.refuse("the shape of its result depends on data")
             if 0 in node.meta["val"].shape:
                 e.refuse("a tensor without elements")
             e.dtype()
+        if any(isinstance(leaf, float) and isnan(leaf) for leaf in tree_leaves((node.args, node.kwargs))):
+            e.refuse("LEIR has no literal for NaN")
         arguments = map_arg(node.args, self.values.__getitem__)
         options = {
             k: map_arg(v, self.values.__getitem__) for k, v in node.kwargs.items() if k not in _IGNORED_ARGUMENTS

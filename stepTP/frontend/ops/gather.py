@@ -56,8 +56,6 @@ def gather(e: Emitter, x: Value, dim: int, positions: Value, *, sparse_grad: boo
 def index_tensor(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value:
     """Advanced indexing: the index tensors broadcast together; their axes stand where the first of them was, or first
     where a plain axis lies between them."""
-    if any(index is not None and index.dtype == "bool" for index in indices):
-        e.refuse("a boolean mask selects a number of elements that depends on data")
     given = [axis for axis, index in enumerate(indices) if index is not None]
     together = given == list(range(given[0], given[-1] + 1))
     rank = max(len(index.shape) for index in indices if index is not None)

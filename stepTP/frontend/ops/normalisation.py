@@ -77,6 +77,52 @@ def layer_norm(
     return result, centre, inverse
 
 
+@emits("layer_norm")
+def composite_layer_norm(
+    e: Emitter,
+    x: Value,
+    shape: Sequence[int],
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Value:
+    return layer_norm(e, x, shape, weight, bias, eps)[0]
+
+
+@emits("group_norm")
+def composite_group_norm(
+    e: Emitter,
+    x: Value,
+    groups: int,
+    weight: Value | None = None,
+    bias: Value | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Value:
+    return group_norm(e, x, weight, bias, x.shape[0], x.shape[1], count(x, range(2, len(x.shape))), groups, eps)[0]
+
+
+@emits("batch_norm")
+def composite_batch_norm(
+    e: Emitter,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    centre: Value | None,
+    spread: Value | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Value:
+    if centre is None or spread is None:
+        return batch_norm(e, x, weight, bias, training, momentum, eps)[0]
+    if training:
+        e.refuse("training mode updates the running statistics in place")
+    return batch_norm_with_statistics(e, x, weight, bias, centre, spread, momentum, eps)[0]
+
+
 @emits("native_group_norm")
 def group_norm(
     e: Emitter, x: Value, weight: Value | None, bias: Value | None, n: int, c: int, hxw: int, groups: int, eps: float

@@ -21,6 +21,7 @@ LOGISTIC = "exp(min(x,0.0))/(1.0+exp(-abs(x)))"
 UNARY = {
     "abs": "abs(x)",
     "neg": "-x",
+    "square": "x*x",
     "exp": "exp(x)",
     "exp2": "exp(x*0.6931471805599453)",
     "expm1": "expm1(x)",
@@ -38,6 +39,7 @@ UNARY = {
     "tanh": "tanh(x)",
     "sigmoid": LOGISTIC,
     "silu": f"x*({LOGISTIC})",
+    "relu6": "min(max(x,0.0),6.0)",
     "hardsigmoid": "min(max(x+3.0,0.0),6.0)/6.0",
     "hardswish": "x*min(max(x+3.0,0.0),6.0)/6.0",
     "mish": "x*tanh(max(x,0.0)+log1p(exp(-abs(x))))",
@@ -53,6 +55,7 @@ BINARY = {
     "mul.Scalar": "x*y",
     "div.Tensor": "x/y",
     "div.Scalar": "x/y",
+    "xlogy.Tensor": "if_then_else(x==0.0,0.0,x*log(y))",
     "maximum": "max(x,y)",
     "minimum": "min(x,y)",
 }
@@ -240,12 +243,18 @@ def clamp_max(e: Emitter, x: Value, max: Operand) -> Value:
     return pointwise(e, "min(x,y)", x, max)
 
 
-@emits("where.self")
-def where(e: Emitter, condition: Value, x: Value, y: Value) -> Value:
+@emits("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def where(e: Emitter, condition: Value, x: Operand, y: Operand) -> Value:
     result = e.result()
     chosen = broadcast(truth(condition), result.shape)
-    x, y = (broadcast(converted(value, e.dtype()), result.shape) for value in (x, y))
-    return e.fill(result, lambda point: Select(chosen.element(point), x.element(point), y.element(point)))
+    values = (value if isinstance(value, Value) else scalar(value, e.dtype()) for value in (x, y))
+    one, other = (broadcast(converted(value, e.dtype()), result.shape) for value in values)
+    return e.fill(result, lambda point: Select(chosen.element(point), one.element(point), other.element(point)))
+
+
+@emits("masked_fill.Scalar", "masked_fill.Tensor")
+def masked_fill(e: Emitter, x: Value, mask: Value, value: Operand) -> Value:
+    return where(e, mask, value, x)
 
 
 def truth(value: Value) -> Value:
@@ -263,17 +272,17 @@ def logical_not(e: Emitter, x: Value) -> Value:
     return _logical(e, "!x", x)
 
 
-@emits("logical_and", "bitwise_and.Tensor", "bitwise_and.Scalar")
+@emits("logical_and", "bitwise_and.Tensor", "bitwise_and.Scalar", "__and__.Tensor", "__and__.Scalar")
 def logical_and(e: Emitter, x: Operand, y: Operand) -> Value:
     return _logical(e, "x&&y", x, y)
 
 
-@emits("logical_or", "bitwise_or.Tensor", "bitwise_or.Scalar")
+@emits("logical_or", "bitwise_or.Tensor", "bitwise_or.Scalar", "__or__.Tensor", "__or__.Scalar")
 def logical_or(e: Emitter, x: Operand, y: Operand) -> Value:
     return _logical(e, "x||y", x, y)
 
 
-@emits("logical_xor", "bitwise_xor.Tensor", "bitwise_xor.Scalar")
+@emits("logical_xor", "bitwise_xor.Tensor", "bitwise_xor.Scalar", "__xor__.Tensor", "__xor__.Scalar")
 def logical_xor(e: Emitter, x: Operand, y: Operand) -> Value:
     return _logical(e, "x!=y", x, y)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from leir.syntax import AssignOp, Binary, Expr, Integer, Select
@@ -72,6 +72,27 @@ def _any_or_all(op: AssignOp, e: Emitter, x: Value, dims: Dims = None, keepdim: 
 
 emits("any", "any.dim", "any.dims")(partial(_any_or_all, "max="))
 emits("all", "all.dim", "all.dims")(partial(_any_or_all, "min="))
+
+
+@emits("linalg_vector_norm")
+def vector_norm(
+    e: Emitter, x: Value, order: float = 2, dims: Dims = None, keepdim: bool = False, *, dtype: Any = None
+) -> Value:
+    """Sum of powers of magnitudes, then the root; the largest or smallest magnitude for an infinite order."""
+    over = reduced_axes(x, dims)
+    x = converted(x, e.accumulator())
+    powers = {1.0: "abs(x)", 2.0: "x*x", inf: "abs(x)", -inf: "abs(x)"}
+    op: AssignOp = "max=" if order == inf else "min=" if order == -inf else "+="
+    text = powers.get(float(order), "abs(x)**y")
+    if order == 0:
+        e.refuse("the number of elements that are not zero")
+    exact = float(order) in (1.0, inf, -inf)
+    into = e.result(dtype=x.dtype) if exact else e.temporary(e.shape(), x.dtype)
+    number = literal(order, x.dtype)
+    total = accumulate(e, into, op, x, over, lambda point: formula(text, x=x.element(point), y=number))
+    if exact:
+        return e.settled(into)
+    return pointwise(e, "sqrt(x)" if order == 2 else "x**(1.0/y)", total, order, dtype=x.dtype)
 
 
 @emits("mean", "mean.dim")

@@ -19,8 +19,8 @@ def same(e: Emitter, x: Value, probability: float = 0.0, train: bool = False) ->
     return x
 
 
-@emits("view", "_unsafe_view", "reshape")
-def view(e: Emitter, x: Value, size: Sequence[int]) -> Value:
+@emits("view", "_unsafe_view", "reshape", "flatten.using_ints", "unflatten.int")
+def view(e: Emitter, x: Value, *sizes: Any, start_dim: int = 0, end_dim: int = -1) -> Value:
     shape = e.shape()
     return x.view(shape, lambda point: reshaped(point, shape, x.shape))
 
@@ -40,6 +40,18 @@ def transpose(e: Emitter, x: Value, first: int = 0, second: int = 1) -> Value:
     return permute(e, x, order)
 
 
+@emits("copy")
+def copy(e: Emitter, x: Value, source: Value, non_blocking: bool = False) -> Value:
+    """The source, in the shape and dtype of x."""
+    spread = broadcast(source, x.shape)
+    return spread if source.dtype == x.dtype else e.copied(converted(spread, x.dtype), e.result())
+
+
+@emits("fill.Scalar", "fill.Tensor")
+def fill(e: Emitter, x: Value, value: Any) -> Value:
+    return copy(e, x, value) if isinstance(value, Value) else constant(value, x.shape, x.dtype)
+
+
 @emits("expand")
 def expand(e: Emitter, x: Value, size: Sequence[int], implicit: bool = False) -> Value:
     return broadcast(x, e.shape())
@@ -57,6 +69,48 @@ def select(e: Emitter, x: Value, dim: int, index: int) -> Value:
     return x.view(e.shape(), lambda point: (*point[:axis], chosen, *point[axis:]))
 
 
+@emits("narrow")
+def narrow(e: Emitter, x: Value, dim: int, start: int, length: int) -> Value:
+    first = start % x.shape[dim] if start < 0 else start
+    return slice_tensor(e, x, dim, first, first + length)
+
+
+@emits("unbind.int")
+def unbind(e: Emitter, x: Value, dim: int = 0) -> list[Value]:
+    axis = dim % len(x.shape)
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+
+    def slot(number: int) -> Value:
+        return x.view(shape, lambda point: (*point[:axis], Index((), number), *point[axis:]))
+
+    return [slot(number) for number in range(x.shape[axis])]
+
+
+@emits("split.Tensor", "chunk", "split_with_sizes")
+def split(e: Emitter, x: Value, sizes: Any, dim: int = 0) -> list[Value]:
+    """Consecutive parts along an axis; their lengths are those of the op's results."""
+    axis = dim % len(x.shape)
+    pieces: list[Value] = []
+    start = 0
+    for part in range(len(e.node.meta["val"])):
+        pieces.append(_part(x, axis, start, e.shape(part)))
+        start += e.shape(part)[axis]
+    return pieces
+
+
+def _part(x: Value, axis: int, start: int, shape: Sequence[int]) -> Value:
+    return x.view(shape, lambda p: [index + start if n == axis else index for n, index in enumerate(p)])
+
+
+@emits("movedim.int", "movedim.intlist")
+def move_axes(e: Emitter, x: Value, source: Any, destination: Any) -> Value:
+    rank = len(x.shape)
+    sources, places = ([n % rank for n in ([a] if isinstance(a, int) else a)] for a in (source, destination))
+    order = {place: axis for axis, place in zip(sources, places, strict=True)}
+    rest = iter(axis for axis in range(rank) if axis not in sources)
+    return permute(e, x, [order[place] if place in order else next(rest) for place in range(rank)])
+
+
 @emits("slice.Tensor")
 def slice_tensor(
     e: Emitter, x: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
@@ -70,6 +124,19 @@ def slice_tensor(
 def flip(e: Emitter, x: Value, dims: Sequence[int]) -> Value:
     turned = {dim % len(x.shape) for dim in dims}
     return x.view(x.shape, lambda p: [Index((), x.shape[n] - 1) - i if n in turned else i for n, i in enumerate(p)])
+
+
+@emits("roll")
+def roll(e: Emitter, x: Value, shifts: Sequence[int], dims: Sequence[int] = ()) -> Value:
+    if not dims:
+        flat = (prod(x.shape),)
+        return roll(e, x.view(flat, lambda p: reshaped(p, flat, x.shape)), shifts, [0]).view(
+            x.shape, lambda p: reshaped(p, x.shape, flat)
+        )
+    moved = {dim % len(x.shape): shift for dim, shift in zip(dims, shifts, strict=True)}
+    return x.view(
+        x.shape, lambda p: [remainder(i - moved[n], x.shape[n]) if n in moved else i for n, i in enumerate(p)]
+    )
 
 
 @emits("repeat")
@@ -123,6 +190,32 @@ def stack(e: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
     return concatenate(e, pieces, axis)
 
 
+@emits("select_scatter")
+def select_scatter(e: Emitter, x: Value, source: Value, dim: int, index: int) -> Value:
+    axis = dim % len(x.shape)
+    layer = source.view((*x.shape[:axis], 1, *x.shape[axis + 1 :]), lambda p: (*p[:axis], *p[axis + 1 :]))
+    return _overwritten(e, x, layer, axis, index % x.shape[axis], 1)
+
+
+@emits("slice_scatter")
+def slice_scatter(
+    e: Emitter, x: Value, source: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Value:
+    axis = dim % len(x.shape)
+    first, _, _ = slice(start, end, step).indices(x.shape[axis])
+    return _overwritten(e, x, source, axis, first, step)
+
+
+def _overwritten(e: Emitter, x: Value, source: Value, axis: int, first: int, step: int) -> Value:
+    """Emits a copy of x, then one nest that writes the source over a part of it."""
+    result = e.result()
+    e.copied(x, result)
+    (point,) = axes(source.shape)
+    target = [index * step + first if n == axis else index for n, index in enumerate(point)]
+    e.assign(result.at(target), "=", converted(source, result.dtype).element(point), point)
+    return result.value
+
+
 @emits("constant_pad_nd")
 def pad(e: Emitter, x: Value, padding: Sequence[int], value: Scalar = 0) -> Value:
     """`padding` lists (before, after) from the last axis on; negative numbers cut off."""
@@ -158,16 +251,29 @@ def triangle(e: Emitter, x: Value, diagonal: int = 0) -> Value:
     return e.fill(e.result(), element)
 
 
-@emits("full", "full_like", "scalar_tensor")
+@emits("zeros", "zeros_like", "new_zeros", "empty.memory_format", "empty_like", "new_empty")
+def zeros(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
+    """What is empty may hold anything: zeros too."""
+    return constant(0, e.shape(), e.dtype())
+
+
+@emits("ones", "ones_like", "new_ones")
+def ones(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
+    return constant(1, e.shape(), e.dtype())
+
+
+@emits("full", "full_like", "new_full", "scalar_tensor")
 def full(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
     """The last argument is the number; a size or a tensor to be like may come before it."""
-    try:
-        return constant(arguments[-1], e.shape(), e.dtype())
-    except ValueError as error:
-        e.refuse(str(error))
+    return constant(arguments[-1], e.shape(), e.dtype())
 
 
-@emits("arange.start_step")
+@emits("arange")
+def arange_from_zero(e: Emitter, end: Scalar, dtype: Any = None) -> Value:
+    return arange(e, 0, end)
+
+
+@emits("arange.start", "arange.start_step")
 def arange(e: Emitter, start: Scalar, end: Scalar, step: Scalar = 1, dtype: Any = None) -> Value:
     """Loop variables are i64, so a range of i64 is an expression; any other is a nest that converts."""
     if e.dtype() == "i64" and isinstance(start, int) and isinstance(step, int):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
+from typing import Any
 
 from leir.syntax import AssignOp, Binary, Call, DType, Expr, Integer, Real, Select, Unary
 from stepTP.frontend.emitter import Emitter, axes, conjunction, converted
@@ -60,6 +61,25 @@ def slide(
     e.assign(into.at(points[0]), op, term, *points, guard=condition)
 
 
+@emits("conv1d", "conv2d", "conv3d", "conv1d.padding", "conv2d.padding", "conv3d.padding")
+def composite_convolution(
+    e: Emitter,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] | str = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Value:
+    """`same` pads dilation * (window - 1) in all, the odd one behind; the output's size says how far that reaches."""
+    if isinstance(padding, str):
+        steps = list(dilation) * len(weight.shape[2:]) if len(dilation) == 1 else dilation
+        before = [step * (window - 1) // 2 for step, window in zip(steps, weight.shape[2:], strict=True)]
+        padding = before if padding == "same" else (0,)
+    return convolution(e, x, weight, bias, stride, padding, dilation, False, (0,), groups)
+
+
 @emits("convolution")
 def convolution(
     e: Emitter,
@@ -94,7 +114,7 @@ def convolution(
     return pointwise(e, "x+y", into.value, by_channel, dtype=dtype)
 
 
-@emits("max_pool2d_with_indices", "max_pool3d_with_indices")
+@emits("max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool1d_with_indices")
 def max_pool(
     e: Emitter,
     x: Value,
@@ -122,7 +142,12 @@ def max_pool(
     return into.value, positions.value
 
 
-@emits("avg_pool2d", "avg_pool1d")
+@emits("max_pool1d", "max_pool2d", "max_pool3d")
+def composite_max_pool(e: Emitter, x: Value, *arguments: Any, **options: Any) -> Value:
+    return max_pool(e, x, *arguments, **options)[0]
+
+
+@emits("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def average_pool(
     e: Emitter,
     x: Value,
@@ -148,7 +173,7 @@ def average_pool(
     return e.fill(e.result(), mean)
 
 
-@emits("_adaptive_avg_pool2d")
+@emits("_adaptive_avg_pool2d", "adaptive_avg_pool2d")
 def adaptive_average_pool(e: Emitter, x: Value, output_size: Sequence[int]) -> Value:
     """Output o takes in floor(o * size / outputs) up to ceil((o + 1) * size / outputs), which may differ in length."""
     dtype = e.accumulator()

@@ -1,0 +1,267 @@
+"""Element-wise ops against PyTorch: every op of the table, its argument variants, broadcasting and dtypes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from leir.parser import parse
+from leir.printer import to_text
+from leir.syntax import Loop
+from stepTP.frontend import UnsupportedOp, translate
+from tests.stepTP.agreement import Calls, agree, draw, positive
+
+X = draw(3, 5)
+WIDE = torch.tensor([[-1e4, -90.0, -3.0, -0.5, -1e-9], [0.0, 1e-9, 0.5, 1.0, 3.0], [20.5, 19.5, 90.0, 1e4, -6.5]])
+INTEGERS = draw(3, 5, dtype=torch.int64)
+FLAGS = draw(3, 5, dtype=torch.bool)
+
+UNARY: dict[str, Callable[[torch.Tensor], Any]] = {
+    "abs": torch.abs,
+    "neg": torch.neg,
+    "exp": lambda x: torch.exp(x.clamp(-5, 5)),
+    "exp2": lambda x: torch.exp2(x.clamp(-5, 5)),
+    "expm1": lambda x: torch.expm1(x.clamp(-5, 5)),
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "relu": F.relu,
+    "relu6": F.relu6,
+    "gelu": F.gelu,
+    "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "leaky_relu": F.leaky_relu,
+    "leaky_relu slope": lambda x: F.leaky_relu(x, 0.25),
+    "leaky_relu negative slope": lambda x: F.leaky_relu(x, -0.5),
+    "elu": F.elu,
+    "elu alpha": lambda x: F.elu(x, 0.5),
+    "selu": F.selu,
+    "celu": lambda x: F.celu(x, 2.0),
+    "softplus": F.softplus,
+    "softplus beta": lambda x: F.softplus(x, 2.0, 5.0),
+    "softplus high threshold": lambda x: F.softplus(x, 0.5, 200.0),
+    "logsigmoid": F.logsigmoid,
+    "mish": F.mish,
+    "hardtanh": F.hardtanh,
+    "hardtanh bounds": lambda x: F.hardtanh(x, -2.0, 0.5),
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "erf": torch.erf,
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "trunc": torch.trunc,
+    "sign": torch.sign,
+    "isnan": torch.isnan,
+    "isinf": torch.isinf,
+    "clamp both": lambda x: x.clamp(-0.5, 0.75),
+    "clamp low": lambda x: x.clamp(min=-0.5),
+    "clamp high": lambda x: x.clamp(max=0),
+    "clamp crossed": lambda x: x.clamp(1.0, -1.0),
+    "clamp_min": lambda x: torch.clamp_min(x, 0.5),
+    "clamp_max": lambda x: torch.clamp_max(x, 0.5),
+    "pow 2": lambda x: x**2,
+    "pow 3": lambda x: x**3,
+    "pow 0": lambda x: x**0,
+    "pow 1": lambda x: x**1.0,
+    "pow 4": lambda x: (x.clamp(-5, 5)) ** 4,
+    "square": torch.square,
+    "add scalar": lambda x: x + 2,
+    "add negative": lambda x: x + -0.1,
+    "add alpha": lambda x: torch.add(x, x.tanh(), alpha=-2),
+    "sub scalar": lambda x: x - 0.25,
+    "sub alpha": lambda x: torch.sub(x, 3, alpha=2),
+    "rsub": lambda x: 2 - x,
+    "rsub alpha": lambda x: torch.rsub(x, 1.5, alpha=2),
+    "mul scalar": lambda x: x * 3,
+    "div scalar": lambda x: x / 3,
+    "div trunc": lambda x: torch.div(x, 0.75, rounding_mode="trunc"),
+    "where scalar": lambda x: torch.where(x > 0, x, 0.0),
+    "where scalars": lambda x: x * torch.where(x > 0, 1.0, -1.0),
+    "masked_fill": lambda x: x.masked_fill(x < 0, -1e9),
+    "masked_fill infinity": lambda x: x.masked_fill(x < 0, float("-inf")),
+    "threshold": lambda x: F.threshold(x, 0.1, 20.0),
+    "tanhshrink": F.tanhshrink,
+    "softsign": F.softsign,
+    "logical_not": torch.logical_not,
+}
+POSITIVE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "log": torch.log,
+    "log1p": torch.log1p,
+    "log2": torch.log2,
+    "log10": torch.log10,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "reciprocal": torch.reciprocal,
+    "pow -1": lambda x: x**-1,
+    "pow -2": lambda x: x**-2.0,
+    "pow 0.5": lambda x: x**0.5,
+    "pow -0.5": lambda x: x**-0.5,
+    "pow 1.7": lambda x: x**1.7,
+    "pow -3": lambda x: x**-3,
+    "pow scalar base": lambda x: 2**x,
+    "pow float base": lambda x: torch.pow(0.3, x),
+    "scalar over tensor": lambda x: 2 / x,
+    "negative pow": lambda x: -(x**2.5),
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name: str) -> None:
+    agree(UNARY[name], X)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_at_extremes(name: str) -> None:
+    agree(UNARY[name], WIDE)
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_unary_of_positive_values(name: str) -> None:
+    agree(POSITIVE[name], positive(3, 5))
+
+
+BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
+    "add": lambda x, y: x + y,
+    "add alpha": lambda x, y: torch.add(x, y, alpha=0.5),
+    "sub": lambda x, y: x - y,
+    "sub alpha": lambda x, y: torch.sub(x, y, alpha=2),
+    "rsub": lambda x, y: torch.rsub(x, y, alpha=3),
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+    "where": lambda x, y: torch.where(x < y, x, y),
+    "clamp low": lambda x, y: x.clamp(min=y),
+    "clamp both": lambda x, y: x.clamp(y, y + 1),
+    "clamp_max": lambda x, y: torch.clamp_max(x, y),
+    "pow": lambda x, y: x.abs() ** y,
+    "and": lambda x, y: (x > 0) & (y > 0),
+    "or": lambda x, y: (x > 0) | (y > 0),
+    "xor": lambda x, y: (x > 0) ^ (y > 0),
+    "logical_and": lambda x, y: torch.logical_and(x, y),
+    "logical_or": lambda x, y: torch.logical_or(x - x, y),
+    "not": lambda x, y: ~(x > y),
+}
+SHAPES = [
+    ((3, 5), (3, 5)),
+    ((3, 5), (5,)),
+    ((5,), (3, 5)),
+    ((3, 1), (1, 5)),
+    ((3, 5), ()),
+    ((2, 1, 4), (3, 1)),
+    ((1, 1), (1,)),
+    ((3, 3), (3,)),
+    ((3, 3), (3, 1)),
+    ((), ()),
+]
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name: str) -> None:
+    agree(BINARY[name], draw(4, 3), draw(4, 3, seed=1))
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES, ids=str)
+def test_broadcasting(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    x, y = draw(*left, seed=2), draw(*right, seed=3)
+    agree(lambda x, y: (x - y, x < y, torch.maximum(x, y), torch.where(x > y, x, y * 2)), x, y)
+
+
+def test_broadcasting_does_not_guess_from_equal_sizes() -> None:
+    program = agree(lambda x, row, column: (x + row) * column, draw(3, 3), draw(3), draw(3, 1, seed=1))
+    assert to_text(program).splitlines()[1:] == [
+        "L^{3,3}_{i,j}[F_{i,j}=A_{i,j}+C_j;]",
+        "L^{3,3}_{i,j}[E_{i,j}=F_{i,j}*D_{i,0};]",
+    ]
+
+
+def test_where_broadcasts_its_three_operands() -> None:
+    agree(torch.where, draw(3, 1, dtype=torch.bool), draw(4), draw(2, 1, 1))
+
+
+def test_a_chain_is_one_nest_an_op() -> None:
+    program = agree(lambda x: torch.tanh(x * 2 + 1), X)
+    assert to_text(program) == (
+        "in A_{3,5};out C_{3,5};\n"
+        "L^{3,5}_{i,j}[D_{i,j}=A_{i,j}*2.0;]\n"
+        "L^{3,5}_{i,j}[E_{i,j}=D_{i,j}+1.0;]\n"
+        "L^{3,5}_{i,j}[C_{i,j}=tanh(E_{i,j});]\n"
+    )
+    assert all(isinstance(statement, Loop) for statement in program.body)
+
+
+MIXED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "integers": (lambda x, y: (x + y, x * y, x - 2, x / 2, x < y, -x, x.abs(), x**2), (INTEGERS, INTEGERS * 2)),
+    "integer powers": (lambda x: (x**3, x**4, x**0, x**5), (INTEGERS,)),
+    "integer and float": (lambda x, y: (x + y, x * y, x < y, torch.maximum(x * 1.0, y)), (INTEGERS, X)),
+    "integer scalar float": (lambda x: (x + 0.5, x * 2.5, x < 1.5, x.clamp(-1.5, 2.5)), (INTEGERS,)),
+    "integer functions": (lambda x: (torch.exp(x), torch.sigmoid(x), torch.sqrt(x * x)), (INTEGERS,)),
+    "integer relu": (lambda x: (F.relu(x), x.sign(), x.clamp(-1, 2), torch.floor(x)), (INTEGERS,)),
+    "integer division": (
+        lambda x: (torch.div(x, 3, rounding_mode="floor"), x % 3, x.bool(), x != 0),
+        (INTEGERS,),
+    ),
+    "bool and float": (lambda m, x: (m * x, m + x, x - m.float(), torch.where(m, x, -x)), (FLAGS, X)),
+    "bool": (lambda m, n: (m & n, m | n, m ^ n, ~m, m * n, m + n, m == n, m < n), (FLAGS, ~FLAGS.roll(1))),
+    "bool scalar": (lambda m: (m + 1, m * 2.5, m & True, m | True), (FLAGS,)),
+    "bool and integer": (lambda m, x: (m + x, m * x, torch.where(m, x, 0)), (FLAGS, INTEGERS)),
+    "i32 and i64": (lambda x, y: (x + y, x < y), (INTEGERS.int(), INTEGERS)),
+    "i8": (lambda x, y: (x + y, x + 1, x < y), (INTEGERS.to(torch.int8), INTEGERS.to(torch.int8))),
+    "copies": (lambda x: (x.int(), x.long(), x.bool(), x.double(), x.to(torch.float16)), (X * 3,)),
+    "f64 and f32": (lambda x, y: (x + y, x * y, x < y), (X, X.double() + 1e-9)),
+    "f64 of rank 0": (lambda x, y: (x + y, x * y, x < y), (X, torch.tensor(0.1, dtype=torch.float64))),
+    "f16": (lambda x: (x + 1.5, x * x, F.softplus(x), torch.sigmoid(x)), (X.half(),)),
+    "f16 and f32": (lambda x, y: (x * y, x > y), (X.half(), X + 0.1)),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_dtypes(name: str) -> None:
+    function, inputs = MIXED[name]
+    agree(function, *inputs, in_double=False)
+
+
+def test_constants_need_no_nest() -> None:
+    program = agree(
+        lambda x: (x + torch.full((5,), 0.5), x * torch.ones(3, 1), torch.where(x > torch.zeros_like(x), x, 2.0)), X
+    )
+    assert len([s for s in program.body if isinstance(s, Loop)]) == 4
+
+
+def test_a_lifted_scalar_is_a_literal() -> None:
+    program = agree(lambda x: x * torch.tensor(0.5), X)
+    assert parse("in A_{3,5};out C_{3,5};L^{3,5}_{i,j}[C_{i,j}=A_{i,j}*0.5;]") == program
+
+
+def test_ranges_are_expressions_of_the_loop() -> None:
+    agree(lambda x: x * torch.arange(5) + torch.arange(2, 8, 2).unsqueeze(1), X)
+    agree(lambda x: x + torch.arange(0, 1, 0.2), X, in_double=False)
+    agree(lambda x: (torch.arange(5).float() * x, torch.arange(3, dtype=torch.int32)), X, in_double=False)
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
+    "float remainder": (lambda x: x % 2, (X,), "remainder"),
+    "float floor division": (lambda x: x // 2, (X,), "floor"),
+    "integer division by a tensor": (lambda x, y: x // y, (INTEGERS, INTEGERS.abs() + 1), "nonzero constant"),
+    "integer power of a tensor": (lambda x, y: x**y, (INTEGERS, INTEGERS.abs()), "base of i64"),
+    "bits": (lambda x: x & 3, (INTEGERS,), "bits of integers"),
+    "uint8": (lambda x: x + 1, (INTEGERS.to(torch.uint8),), "uint8 has no counterpart"),
+    "dropout in training": (lambda x: F.dropout(x, 0.5, training=True), (X,), "draws random numbers"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_said_is_refused(name: str) -> None:
+    function, inputs, reason = REFUSED[name]
+    with pytest.raises(UnsupportedOp, match=reason):
+        translate(Calls(function), inputs)

@@ -1,0 +1,119 @@
+"""A wrong translation is found, a right one is not, and a degenerate module is refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from leir.parser import parse
+from leir.printer import to_text
+from stepTP.frontend import Translation, Verdict, translate, verify_translation
+from tests.stepTP.agreement import Calls, draw
+
+
+def verdict(function: Callable[..., Any], *inputs: Any, change: tuple[str, str] | None = None) -> Verdict:
+    module = Calls(function)
+    translation = translate(module, inputs)
+    if change:
+        translation = edited(translation, *change)
+    return verify_translation(translation, module, inputs)
+
+
+def edited(translation: Translation, old: str, new: str) -> Translation:
+    text = to_text(translation.program)
+    assert old in text, text
+    return replace(translation, program=parse(text.replace(old, new, 1)))
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+QKV = (draw(6, 4), draw(6, 4, seed=1), draw(6, 5, seed=2))
+WRONG: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], tuple[str, str]]] = {
+    "scale": (attention, QKV, ("*0.5", "*0.5000001")),
+    "mask": (attention, QKV, ("j<=i", "j<i+2")),
+    "axis": (lambda x: x.softmax(0), (draw(4, 4),), ("E_i+=exp(A_{j,i}", "E_i+=exp(A_{i,j}")),
+    "unstable": (lambda x: (x * 100).softmax(-1), (draw(4, 5),), ("exp(D_{i,j}-E_i)", "exp(D_{i,j})")),
+    "divisor": (lambda x: x.mean(1), (draw(4, 6),), ("/6.0", "/6.000001")),
+    "epsilon": (lambda x: F.layer_norm(x, (5,)), (draw(4, 5),), ("1e-05", "1.001e-05")),
+    "constant of gelu": (F.gelu, (draw(4, 5),), ("0.7071067811865476", "0.70710678")),
+    "broadcast": (lambda x, y: x + y, (draw(3, 3), draw(3)), ("C_j", "C_i")),
+    "comparison": (lambda x: x > 0, (draw(4, 5),), (">0.0", "<0.0")),
+    "position": (lambda x: x.argmax(1), (draw(4, 5),), ("max=A", "min=A")),
+    "out of bounds": (lambda x: x[:, 1:] * 2, (draw(4, 5),), ("A_{i,j+1}", "A_{i,j+2}")),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_translation_is_found(name: str) -> None:
+    function, inputs, change = WRONG[name]
+    assert verdict(function, *inputs).status == "verified"
+    found = verdict(function, *inputs, change=change)
+    assert found.status == "mismatch"
+    assert found.message
+
+
+def test_a_mismatch_names_the_output() -> None:
+    found = verdict(lambda x: {"a": x + 1, "b": x * 2}, draw(4), change=("*2.0", "*2.5"))
+    assert found.message.startswith("output.b (D) in float64 is off by")
+
+
+def test_errors_are_measured() -> None:
+    found = verdict(attention, *QKV)
+    assert found.max_abs_error is not None and 0 <= found.max_abs_error < 1e-14
+    assert found.max_abs_error_own is not None and 0 < found.max_abs_error_own < 1e-5
+
+
+VERIFIED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "integers": (lambda x: x + 1, (draw(4, dtype=torch.int64),)),
+    "booleans": (lambda x, m: torch.where(m, x, 0.0), (draw(4), draw(4, dtype=torch.bool))),
+    "a comparison": (lambda x, y: (x > y).float() + x, (draw(4), draw(4, seed=1))),
+    "an epsilon of the dtype": (lambda x: F.rms_norm(x, (5,)), (draw(4, 5),)),
+    "half precision": (lambda x: x.softmax(-1), (draw(4, 5).half(),)),
+    "double": (lambda x: x.softmax(-1), (draw(4, 5).double(),)),
+    "a cast in the module": (lambda x: x.half().float() * 2, (draw(4, 5),)),
+    "infinities": (lambda x: x.masked_fill(x > 0, -torch.inf), (draw(4, 5),)),
+    "cancellation": (lambda x: (x - x.mean()).sum() + 1e-30 * x.sum(), (draw(4, 5),)),
+    "rounding": (lambda x: torch.round(x * 10) / 10 + x, (draw(4, 5),)),
+    "numbers among the inputs": (lambda x, n: x * n, (draw(4), 3)),
+    "a gather": (lambda x, i: x[i], (draw(4, 5), torch.tensor([3, 1, 1]))),
+}
+
+
+@pytest.mark.parametrize("name", VERIFIED)
+def test_a_right_translation_is_verified(name: str) -> None:
+    function, inputs = VERIFIED[name]
+    found = verdict(function, *inputs)
+    assert found.status == "verified", found.message
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
+    "constant": (lambda x: torch.softmax(x, 1), (draw(4, 1),), "output 0 is the same for all inputs"),
+    "constant by rounding": (lambda x: torch.softmax(x, 1).sum(1), (draw(4, 5),), "output 0 is the same"),
+    "one constant of two": (lambda x: (x, x - x), (draw(4),), "output 1 is the same for all inputs"),
+    "ignores an input": (lambda x, _: x * 2, (draw(4), draw(4)), "no output depends on input 1"),
+    "multiplies an input by 0": (lambda x, y: x + 0 * y, (draw(4), draw(4)), "no output depends on input 1"),
+    "NaN": (lambda x: torch.log(-x.abs() - 1), (draw(4),), "output 0 is NaN everywhere"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_degenerate_module_is_refused(name: str) -> None:
+    function, inputs, reason = REFUSED[name]
+    found = verdict(function, *inputs)
+    assert found.status == "refused"
+    assert reason in found.message
+
+
+def test_the_module_is_left_as_it_was() -> None:
+    module = nn.Linear(3, 2)
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    x = draw(4, 3)
+    verify_translation(translate(module, (x,)), module, (x,))
+    assert all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())
+    assert torch.equal(x, draw(4, 3))
