@@ -149,7 +149,7 @@ class OnlineSoftmax(Strategy):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         match = softmax_at(before, self.maximum, self.sum)
         assert match is not None
-        new = [s.tensor for path, s in walk(after) if isinstance(s, Alloc) and s.tensor not in tensor_names(before)]
+        new = [s.tensor for _, s in walk(after) if isinstance(s, Alloc) and s.tensor not in tensor_names(before)]
         bounded = _lower_bound(before, match) is not None
         result = {
             "maximum": match.maximum.tensor,

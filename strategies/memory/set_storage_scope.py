@@ -26,7 +26,6 @@ from typing import ClassVar
 
 from leir.analysis.access import Tensor, tensors
 from leir.analysis.kernels import BYTES
-from leir.check.diagnostic import Limits
 from leir.edit import (
     accesses,
     enclosing,
@@ -82,6 +81,8 @@ class SetStorageScope(Strategy):
                     yield cls(tensor=tensor.name, scope=scope)
 
     def facts(self, program: Program) -> Iterator[Fact]:
+        from leir.check import Limits  # the analyses behind it are slow to import: listing strategies does without
+
         tensor = tensors(program).get(self.tensor)
         role = tensor.role if tensor else "not a tensor of the program"
         yield Fact("tensor-is-a-temporary", role == "temporary", f"{self.tensor} is {role}")
