@@ -92,11 +92,11 @@ class OperatorFusion(Strategy):
         yield Fact("path-is-a-nest", isinstance(first, Loop | Guard), describe_at(program, self.path))
         assert first is not None
         second = _neighbour(program, self.path)
-        evidence = "nothing follows it" if second is None else describe_at(program, second)
+        evidence = "no nest follows it" if second is None else describe_at(program, second)
         yield Fact("has-a-neighbour", second is not None, f"{path_text(self.path)}: {evidence}")
         assert second is not None
         common = _common_levels(first, statement_at(program, second))
-        evidence = f"the first {len(common)} levels are equal" if common else "the outermost levels differ"
+        evidence = f"{len(common)} levels are equal from the outside in, not {self.depth}"
         if len(common) >= self.depth:
             evidence = f"{header_text(_levels(first)[: self.depth])} at {path_text(self.path)} and {path_text(second)}"
         yield Fact("headers-are-equal", len(common) >= self.depth, evidence)

@@ -1,4 +1,4 @@
-"""Takes the maximum and the sum of a softmax in one pass over the data, with two registers a row.
+"""Takes the maximum and the sum of a softmax in one pass over the data, with a running pair for each row.
 
     Before    K^{n}_{x}L^{m}_{y}[D_{x} max=a;] ... K^{n}_{x}L^{m}_{y}[E_{x}+=exp(a-D_{x});]
     After     K^{n}_{x}[M^{t,l};Z^{t,l};M=-inf;Z=0.0;
@@ -130,7 +130,7 @@ class OnlineSoftmax(Strategy):
         match = None if reason else softmax_at(program, self.maximum, self.sum)
         shown = f"{statement_text(second)} sums exp of {expression_text(first.value)} less its row's maximum"
         if match is None:
-            shown = reason or f"{statement_text(second)} is no sum of exp(a-{first.target.tensor}) with the maximum's a"
+            shown = reason or f"{statement_text(second)} is no sum of exp(a-D) with a and D as in {statement_text(first)}"
         yield Fact("sum-uses-that-maximum", match is not None, shown)
         assert match is not None
         fits, shown = _can_be_guarded(program, match)

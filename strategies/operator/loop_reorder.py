@@ -71,7 +71,8 @@ class LoopReorder(Strategy):
         for path, node in walk(program):
             if isinstance(node, Loop):
                 below = perfect_nest(node, path)[1:]
-                yield from (cls(outer=path, inner=p) for p, n in below if isinstance(n, Loop))
+                loops = (p for p, n in below if isinstance(n, Loop) and n.kind != "V")  # a vector loop stays innermost
+                yield from (cls(outer=path, inner=inner) for inner in loops)
 
     def facts(self, program: Program) -> Iterator[Fact]:
         for path in (self.outer, self.inner):

@@ -1,0 +1,186 @@
+"""The catalog, steps as JSON, and what `apply` holds every strategy to."""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from leir.edit import replace_at
+from leir.parser import parse
+from leir.printer import to_text
+from leir.syntax import Program
+from strategies import catalog
+from strategies.base import LEVELS, BitExact, Fact, Level, Refused, Strategy, describe_at, placeholders, usable
+from strategies.catalog import StepError, names, parse_step, print_step, propose, strategies, strategy
+
+ROOT = Path(__file__).parent.parent.parent
+COPY = "in A_8;out C_8; L^8_i[C_i=A_i;]"
+
+
+def test_every_strategy_has_its_page_and_its_words() -> None:
+    for each in strategies():
+        assert each.summary() and each.level in LEVELS and each.bit_exact in ("always", "never", "depends")
+        page = each.page()
+        parts = [page.index(part) for part in ("    Before", "    After", "\nLegal when:", "\nPays when:", "\nInverse:")]
+        assert parts == sorted(parts)
+        assert min(map(len, (each.choice, each.change, each.effect))) >= 2
+
+
+def test_the_page_of_the_catalog_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, "scripts/catalog.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_listing_imports_no_library_of_an_analysis() -> None:
+    heavy = ("islpy", "lark", "sympy", "tvm", "torch", "numpy", "leir.check")
+    code = f"""
+import sys
+from strategies.catalog import strategies
+print([(s.name, s.level, s.bit_exact, s.summary()) for s in strategies()])
+print([name for name in {heavy} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_steps_print_and_parse() -> None:
+    program = parse("in A_{16,8};out C_{16,8};L^{16,8}_{i,j}[D_{i,j}=A_{i,j};]L^{16,8}_{i,j}[C_{i,j}=D_{i,j};]")
+    steps = list(propose(program))
+    assert len({step.name for step in steps}) >= 4
+    for step in steps:
+        assert parse_step(print_step(step)) == step == parse_step(step.to_json())
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        ("[", "JSON"),
+        ("3", "with no other key"),
+        ('{"strategy": "loop_split"}', "with no other key"),
+        ('{"strategy": 1, "args": {}}', '"strategy" is a name'),
+        ('{"strategy": "loop_split", "args": []}', '"args" an object'),
+        ('{"strategy": "loop_spilt", "args": {}}', "loop_split"),
+        ('{"strategy": "loop_split", "args": {"path": [0]}}', "factor: Field required"),
+        ('{"strategy": "loop_split", "args": {"path": [0], "factor": 1}}', "factor: "),
+        ('{"strategy": "loop_split", "args": {"path": [0], "factor": "4"}}', "factor: "),
+        ('{"strategy": "loop_split", "args": {"path": ["a"], "factor": 4}}', "path.0: "),
+        ('{"strategy": "loop_split", "args": {"path": [0], "factor": 4, "first": 1}}', "first: "),
+        ('{"strategy": "set_storage_scope", "args": {"tensor": "D", "scope": "x"}}', "scope: "),
+    ],
+)
+def test_bad_steps_say_what_is_wrong(step: str, message: str) -> None:
+    with pytest.raises(StepError) as found:
+        parse_step(step)
+    assert message in str(found.value) and "\n" not in str(found.value)
+
+
+class Doubling(Strategy):
+    """A strategy of another package: it removes the first statement, which only some programs can do without."""
+
+    name: ClassVar[str] = "doubling"
+    level: ClassVar[Level] = "graph"
+    bit_exact: ClassVar[BitExact] = "always"
+    keep: bool = False
+    crash: bool = False
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["Doubling"]:
+        yield cls()
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        yield Fact("has-a-statement", True, "one")
+        if self.crash:
+            raise ZeroDivisionError
+
+    def rewrite(self, program: Program) -> Program:
+        return program if self.keep else replace_at(program, (0,))
+
+
+def test_a_step_that_changes_nothing_is_refused() -> None:
+    with pytest.raises(Refused) as refused:
+        Doubling(keep=True).apply(parse(COPY))
+    assert refused.value.fact.name == "changes-the-program"
+    assert [fact.name for fact in refused.value.held] == ["has-a-statement"]
+
+
+def test_an_ill_formed_result_is_refused_by_its_diagnostic() -> None:
+    with pytest.raises(Refused, match="stays-well-formed") as refused:
+        Doubling().apply(parse("in A_8;out C_8; L^8_i[C_i=A_i;] L^8_i[C_i=C_i*2.0;]"))
+    assert "C" in refused.value.fact.evidence and refused.value.step == Doubling()
+
+
+def test_a_crash_is_not_a_refusal() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Doubling(crash=True).apply(parse(COPY))
+
+
+def test_a_legal_step_comes_with_its_facts() -> None:
+    applied = Doubling().apply(parse("in A_8;out C_8; L^8_i[C_i=2.0;] L^8_i[C_i=A_i;]"))
+    assert to_text(applied.program) == "in A_8;out C_8;\nL^8_i[C_i=A_i;]\n" and applied.bit_exact
+    assert [fact.name for fact in applied.facts] == ["has-a-statement", "changes-the-program", "stays-well-formed"]
+
+
+def test_strategies_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("doubling", f"{__name__}:Doubling", catalog.ENTRY_POINTS)
+    monkeypatch.setattr(catalog, "entry_points", lambda group: [point] if group == catalog.ENTRY_POINTS else [])
+    caches = (catalog._outside, catalog.names, catalog.strategy)
+    for cached in caches:
+        cached.cache_clear()
+    try:
+        assert names()[-1] == "doubling" and strategy("doubling").name == "doubling"
+        assert parse_step('{"strategy": "doubling", "args": {"keep": true}}').to_json()["args"]["keep"] is True
+    finally:
+        monkeypatch.undo()
+        for cached in caches:
+            cached.cache_clear()
+    assert "doubling" not in names()
+
+
+def test_arguments_may_address_anything() -> None:
+    """A step made for another program is refused, whatever it asks for: it never crashes."""
+    programs = [
+        parse(text)
+        for text in (
+            COPY,
+            "in A_{4,6};out C_4; L^{4,6}_{i,j}[D_i max=A_{i,j};]L^{4,6}_{i,j}[C_i+=exp(A_{i,j}-D_i);]",
+            "in A_{4,6};out C_{4,6}; L^4_i(i<9)[D^{f32,l}_6;L^6_j[D_j=A_{i,j};]L^6_j[C_{i,j}=D_j;]]",
+        )
+    ]
+    paths = [(), (0,), (0, 0), (0, 0, 0), (1,), (0, 0, 1), (0, 0, 1, 0), (7,), (-1,)]
+    steps: list[Strategy] = [strategy("loop_split")(path=path, factor=3) for path in paths]  # pyright: ignore[reportCallIssue]
+    for path in paths:
+        steps += [strategy("operator_fusion")(path=path, depth=depth) for depth in (1, 5)]  # pyright: ignore[reportCallIssue]
+        steps += [strategy("loop_reorder")(outer=path, inner=inner) for inner in paths]  # pyright: ignore[reportCallIssue]
+        steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
+    for tensor in ("A", "C", "D", "Z", ""):
+        steps += [strategy("set_storage_scope")(tensor=tensor, scope=scope) for scope in "gsl"]  # pyright: ignore[reportCallIssue]
+    outcomes = {"applied": 0, "refused": 0}
+    for program in programs:
+        for step in steps:
+            try:
+                step.apply(program)
+                outcomes["applied"] += 1
+            except Refused as refused:
+                assert refused.fact.evidence
+                outcomes["refused"] += 1
+    assert min(outcomes.values()) > 5
+
+
+def test_sentences_and_their_terms() -> None:
+    sentences = ("{a} and {b}.", "Only {a}.", "Nothing.")
+    assert placeholders(sentences[0]) == ("a", "b")
+    assert usable(sentences, {"a": "x"}) == ("Only x.", "Nothing.")
+    assert describe_at(parse(COPY), (0,)) == "(0) is the L loop i of 8"
+    assert json.loads(print_step(Doubling())) == {"strategy": "doubling", "args": {"keep": False, "crash": False}}
+
+
+def test_entry_points_are_the_standard_ones() -> None:
+    assert catalog.entry_points is importlib.metadata.entry_points
