@@ -1,0 +1,96 @@
+"""The catalog as a whole: every legal step keeps the meaning, on random programs and on states that steps lead to."""
+
+from collections import Counter
+
+import pytest
+
+from leir.analysis.flow import Origin, flow_difference
+from leir.edit import equation_paths, loops_around, statement_at, substitute_in
+from leir.syntax import Binary, Expr, Integer, Loop, Program, Variable
+from strategies.base import Applied, Refused, usable
+from strategies.catalog import print_step, strategies, strategy
+from tests.programs import distribution
+from tests.strategies.meaning import why_not_same
+from tests.strategies.walks import PATTERNS, Trial, programs, walk
+
+
+def judge(name: str, trials: list[Trial]) -> Counter[str]:
+    """Asserts what holds for every trial, and counts them: by strategy, and by the fact that refused."""
+    counts: Counter[str] = Counter()
+    for trial in trials:
+        step, outcome = trial.step, trial.outcome
+        if isinstance(outcome, Refused):
+            assert outcome.fact.evidence and not outcome.fact.holds
+            counts[f"{step.name} refused, {outcome.fact.name}"] += 1
+            continue
+        problem = why_not_same(trial.program, step, outcome, name)
+        assert not problem, f"{name}: {problem}"
+        assert all(fact.holds and fact.evidence for fact in outcome.facts)
+        terms = step.terms(trial.program, outcome.program)
+        assert all(usable(sentences, terms) for sentences in (step.choice, step.change, step.effect)), print_step(step)
+        counts[f"{step.name} legal"] += 1
+    return counts
+
+
+def report(counts: Counter[str], tried: list[Program]) -> None:
+    print(distribution(tried))
+    print("\n".join(f"{count:6}  {name}" for name, count in sorted(counts.items())))
+
+
+def test_every_legal_step_keeps_the_meaning(capsys: pytest.CaptureFixture[str]) -> None:
+    counts: Counter[str] = Counter()
+    tried: list[Program] = []
+    for name, program in programs(range(60)):
+        tried.append(program)
+        counts += judge(name, list(walk(name, program, strategies(), depth=2, each=2)))
+    with capsys.disabled():
+        report(counts, tried)
+    assert all(counts[f"{each.name} legal"] >= 20 for each in strategies())
+
+
+@pytest.mark.slow
+def test_every_legal_step_keeps_the_meaning_of_many_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    counts: Counter[str] = Counter()
+    tried: list[Program] = []
+    for name, program in programs(range(1000, 1300)):
+        tried.append(program)
+        counts += judge(name, list(walk(name, program, strategies(), depth=4, each=4)))
+    with capsys.disabled():
+        report(counts, tried)
+
+
+def test_long_walks_over_the_patterns() -> None:
+    counts: Counter[str] = Counter()
+    for number, (name, program) in enumerate(programs(range(0))):
+        assert number < len(PATTERNS)
+        counts += judge(f"long {name}", list(walk(f"long {name}", program, strategies(), depth=5, each=1)))
+    assert counts.total() > 100
+
+
+def test_a_split_keeps_the_flow_of_values() -> None:
+    """The rewrite of loop_split needs no such fact, since it only renumbers iterations: here it is held to it."""
+    checked = 0
+    for name, program in programs(range(20)):
+        for trial in walk(f"split {name}", program, (strategy("loop_split"),), depth=1, each=3):
+            if not isinstance(trial.outcome, Applied):
+                continue
+            args = trial.step.to_json()["args"]
+            path, factor = tuple(args["path"]), args["factor"]
+            after = trial.outcome.program
+            outer = statement_at(after, path)
+            assert isinstance(outer, Loop)
+            inner = outer.body[0]
+            assert isinstance(inner, Loop)
+            index: dict[str, Expr] = {
+                outer.variable: Binary(
+                    "+", Binary("*", Variable(outer.variable), Integer(factor)), Variable(inner.variable)
+                )
+            }
+            origins: dict[tuple[int, ...], Origin] = {}
+            for old, new in zip(equation_paths(program), equation_paths(after), strict=True):
+                variables = tuple(Variable(loop.variable) for loop in loops_around(program, old))
+                below = old[: len(path)] == path
+                origins[new] = Origin(old, tuple(substitute_in(v, index) for v in variables) if below else variables)
+            assert flow_difference(program, after, origins) is None, print_step(trial.step)
+            checked += 1
+    assert checked > 40

@@ -1,0 +1,99 @@
+"""Programs for tests of the catalog, and the steps to try on them.
+
+Random programs give breadth; `PATTERNS` are programs in which the rarer strategies have work: neighbours with equal
+headers, softmax in its forms, temporaries of one block or thread. A walk tries steps on a program, then goes on from
+one of the results, so that states which only steps produce are tried too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leir.check import check
+from leir.parser import parse
+from leir.syntax import Program
+from strategies.base import Applied, Refused, Strategy
+from strategies.catalog import print_step
+from tests.programs import keyed, random_program
+
+PATTERNS = (
+    """in A_{6,10};out C_{6,10};
+    L^{6,10}_{i,j}[D_i max=A_{i,j};] L^{6,10}_{i,j}[E_i+=exp(A_{i,j}-D_i);]
+    L^{6,10}_{i,j}[C_{i,j}=exp(A_{i,j}-D_i)/E_i;]""",
+    """in A_{6,10};out C_{6,10};
+    B^6_{tx}L^{10}_j[D_{tx} max=A_{tx,j}*0.5;] B^6_{tx}L^{10}_j[E_{tx}+=exp(A_{tx,j}*0.5-D_{tx});]
+    B^6_{tx}L^{10}_j[C_{tx,j}=A_{tx,j}*0.5-D_{tx}-log(E_{tx});]""",
+    """in A_{4,5,3},W_{3,6};out C_{4,5,6};
+    P^4_bL^{5,6,3}_{i,j,k}[D_{b,i,j}+=A_{b,i,k}*W_{k,j};]
+    P^4_bL^{5,6}_{i,j}[E_{b,i} max=if_then_else(j<=i+1,D_{b,i,j},-inf);]
+    P^4_bL^{5,6}_{i,j}[F_{b,i}+=exp(if_then_else(j<=i+1,D_{b,i,j},-inf)-E_{b,i});]
+    P^4_bL^{5,6}_{i,j}[C_{b,i,j}=if_then_else(j<=i+1,exp(D_{b,i,j}-E_{b,i})/F_{b,i},0.0);]""",
+    """in A^{f64}_{7,7};out C^{f64}_{7,7};
+    L^7_i[L^7_j(j<=i)[D_i max=A_{i,j};]L^7_j(j<=i)[E_i+=exp(A_{i,j}-D_i);]
+    L^7_j[C_{i,j}=if_then_else(j<=i,exp(A_{i,j}-D_i)/E_i,0.0);]]""",
+    """in A_{8,6};out C_{8,6};
+    B^8_{bx}[D^{f32,l};E^{f32,l};L^6_j[D max=A_{bx,j};]L^6_j[E+=exp(A_{bx,j}-D);]
+    L^6_j[C_{bx,j}=exp(A_{bx,j}-D)/E;]]""",
+    """in A_{8,6},W_{6,5},X_5;out C_{8,5};
+    L^{8,5,6}_{i,j,k}[D_{i,j}+=A_{i,k}*W_{k,j};] L^{8,5}_{i,j}[E_{i,j}=D_{i,j}+X_j;]
+    L^{8,5}_{j,i}[C_{j,i}=max(E_{j,i},0.0);]""",
+    """in A_{4,12};out C_{4,12},D_4;
+    B^4_{bx}[B^{12}_{tx}[E_{bx,tx}=A_{bx,tx}*2.0;]B^{12}_{tx}[F_{bx,tx}=E_{bx,tx}+1.0;]B^{12}_{txa}[C_{bx,txa}=F_{bx,txa};]
+    L^{12}_j[G_{bx}+=A_{bx,j};]D_{bx}=G_{bx};]""",
+    """in A_{5,9};out C_{5,9},D_{5,9};
+    L^5_i[L^{3,4}_{j,k}(j*4+k<9)[E_{i,j*4+k}=A_{i,j*4+k}*A_{i,j*4+k};]L^{3,4}_{k,j}(k*4+j<9)[C_{i,k*4+j}=E_{i,k*4+j};]]
+    L^{5,9}_{i,j}[D_{i,j}=C_{i,8-j};] L^{5,9}_{i,j}[C_{i,j}=C_{i,j}*0.5;]""",
+    """in A^{i32}_{6,4},X^{f16}_{6,4};out C^{i32},D^{f16}_6;
+    L^{6,4}_{i,j}[C+=A_{i,j}*2;] L^{6,4}_{i,j}[D_i+=X_{i,j};] L^6_i[E_i=D_i;] L^6_i[D_i=E_i*0.5;]""",
+    """in A_{6,6};out C_{6,6};
+    L^6_i[C_{i,0}=A_{i,0};] L^5_{j=1}[C_{0,j}=A_{0,j};]
+    L^{5,5}_{i=1,j=1}[C_{i,j}=max(C_{i-1,j},C_{i,j-1})+A_{i,j};]""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One step tried: what came of it."""
+
+    program: Program
+    step: Strategy
+    outcome: Applied | Refused
+
+
+def programs(seeds: range) -> Iterator[tuple[str, Program]]:
+    """The patterns, and random programs, each with a name."""
+    for number, text in enumerate(PATTERNS):
+        yield f"pattern {number}", parse(text, f"<pattern {number}>")
+    for seed in seeds:
+        yield f"seed {seed}", random_program(seed)
+
+
+def walk(
+    name: str, program: Program, classes: tuple[type[Strategy], ...], *, depth: int, each: int | None
+) -> Iterator[Trial]:
+    """At every state of a walk of `depth` steps, `each` steps of every strategy (None: all of them), drawn by name."""
+    assert not check(program), f"{name}: {check(program)}"
+    for level in range(depth):
+        legal: list[Trial] = []
+        for cls in classes:
+            steps = list(cls.candidates(program))
+            draw = keyed(name, level, cls.name)
+            for step in steps if each is None else draw.sample(steps, min(each, len(steps))):
+                trial = Trial(program, step, tried(step, program))
+                yield trial
+                if isinstance(trial.outcome, Applied):
+                    legal.append(trial)
+        if not legal:
+            return
+        names = sorted({trial.step.name for trial in legal})
+        chosen = keyed(name, level).choice(names)
+        trials = [trial for trial in legal if trial.step.name == chosen]
+        following = keyed(name, level, "next").choice(sorted(trials, key=lambda t: print_step(t.step)))
+        assert isinstance(following.outcome, Applied)
+        program = following.outcome.program
+
+
+def tried(step: Strategy, program: Program) -> Applied | Refused:
+    try:
+        return step.apply(program)
+    except Refused as refused:
+        return refused
