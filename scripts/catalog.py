@@ -1,7 +1,7 @@
 """Writes strategies/README.md, the catalog, from the strategies' docstrings and the first case of each.
 
-    python scripts/catalog.py            writes the page
-    python scripts/catalog.py --check    exits with 1 if the page is not what would be written
+python scripts/catalog.py            writes the page
+python scripts/catalog.py --check    exits with 1 if the page is not what would be written
 """
 
 import argparse
@@ -41,7 +41,8 @@ def page() -> str:
 
 def _rows() -> str:
     rows = [
-        f"| [{each.name}](#{each.name}) | {each.level} | {each.bit_exact} | {each.summary()} |\n" for each in strategies()
+        f"| [{each.name}](#{each.name}) | {each.level} | {each.bit_exact} | {each.summary()} |\n"
+        for each in strategies()
     ]
     return "".join(rows)
 

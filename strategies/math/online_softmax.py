@@ -130,7 +130,9 @@ class OnlineSoftmax(Strategy):
         match = None if reason else softmax_at(program, self.maximum, self.sum)
         shown = f"{statement_text(second)} sums exp of {expression_text(first.value)} less its row's maximum"
         if match is None:
-            shown = reason or f"{statement_text(second)} is no sum of exp(a-D) with a and D as in {statement_text(first)}"
+            shown = (
+                reason or f"{statement_text(second)} is no sum of exp(a-D) with a and D as in {statement_text(first)}"
+            )
         yield Fact("sum-uses-that-maximum", match is not None, shown)
         assert match is not None
         fits, shown = _can_be_guarded(program, match)

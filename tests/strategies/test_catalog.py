@@ -27,7 +27,9 @@ def test_every_strategy_has_its_page_and_its_words() -> None:
     for each in strategies():
         assert each.summary() and each.level in LEVELS and each.bit_exact in ("always", "never", "depends")
         page = each.page()
-        parts = [page.index(part) for part in ("    Before", "    After", "\nLegal when:", "\nPays when:", "\nInverse:")]
+        parts = [
+            page.index(part) for part in ("    Before", "    After", "\nLegal when:", "\nPays when:", "\nInverse:")
+        ]
         assert parts == sorted(parts)
         assert min(map(len, (each.choice, each.change, each.effect))) >= 2
 
