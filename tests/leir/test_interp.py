@@ -1,0 +1,506 @@
+"""The interpreter, clause by clause of the language's meaning, on cases computed by hand."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from leir.interp import InterpreterError, array_type, interpret
+from leir.interp.lanes import plan
+from leir.interp.tensors import tensors
+from leir.parser import parse
+from tests.programs import random_inputs, random_program
+
+F32 = np.float32
+BOTH = pytest.mark.parametrize("scalar", [False, True], ids=["vector", "scalar"])
+
+
+def run(text: str, scalar: bool = False, **inputs: object) -> NDArray[np.generic]:
+    """The first output; inputs are converted to the types that the program declares."""
+    program = parse(text)
+    arrays = {d.tensor: np.asarray(inputs[d.tensor], array_type(d.dtype)) for d in program.inputs}
+    return interpret(program, arrays, scalar=scalar)[program.outputs[0].tensor]
+
+
+def fails(text: str, scalar: bool = False, **inputs: object) -> InterpreterError:
+    with pytest.raises(InterpreterError) as caught:
+        run(text, scalar, **inputs)
+    return caught.value
+
+
+# sequential meaning, loops, guards
+
+
+@BOTH
+@pytest.mark.parametrize("kind", "LPUVB")
+def test_loops_run_in_order_whatever_their_kind(kind: str, scalar: bool) -> None:
+    name = "tx" if kind == "B" else "i"
+    text = f"in A_4;out C_5;C_0=1.0;{kind}^4_{{{name}}}[C_{{{name}+1}}=C_{{{name}}}*2.0+A_{{{name}}};]"
+    assert run(text, scalar, A=[1, 0, 1, 0]).tolist() == [1, 3, 6, 13, 26]
+
+
+@BOTH
+def test_statements_of_a_body_alternate(scalar: bool) -> None:
+    text = "in A_3;out C_3;T=0.0;L^3_i[T=T+A_i;C_i=T;T=T*2.0;]"
+    assert run(text, scalar, A=[1, 2, 3]).tolist() == [1, 4, 11]
+
+
+@BOTH
+def test_first_values(scalar: bool) -> None:
+    assert run("in A_8;out C_3;L^{3}_{i=5}[C_{i-5}=A_i*i;]", scalar, A=range(8)).tolist() == [25, 36, 49]
+
+
+@BOTH
+def test_guards(scalar: bool) -> None:
+    text = "in A_{10};out C_{10};L^{2,8}_{a,b}(a*8+b<10)[C_{a*8+b}=A_{a*8+b};]"
+    assert run(text, scalar, A=range(10)).tolist() == list(range(10))
+    nested = "in A_4;out C_4;L^4_i[C_i=0.0;(i>0)[(i<3)[C_i=A_i;C_i+=10.0;]]]"
+    assert run(nested, scalar, A=[1, 2, 3, 4]).tolist() == [0, 12, 13, 0]
+
+
+@BOTH
+def test_a_guard_is_evaluated_once_before_its_body(scalar: bool) -> None:
+    text = "in A_4;out C_4;M^{bool,g}_4;L^4_i[M_i=A_i>1.0;]L^4_i[C_i=0.0;(M_i)[M_i=1>2;C_i=A_i;C_i+=1.0;]]"
+    assert run(text, scalar, A=[0, 1, 2, 3]).tolist() == [0, 0, 3, 4]
+
+
+# tensors, lifetimes, initialisation
+
+
+@BOTH
+def test_outputs_and_temporaries_are_read_once_written(scalar: bool) -> None:
+    text = "in A_3;out C_3,D_3;L^3_i[C_i=A_i+1.0;]L^3_i[T_i=C_i*2.0;]L^3_i[D_i=T_i-A_i;]"
+    program = parse(text)
+    out = interpret(program, {"A": np.array([1, 2, 3], F32)}, scalar=scalar)
+    assert out["D"].tolist() == [3, 4, 5]
+    assert list(out) == ["C", "D"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("op", "dtype", "expected"),
+    [("+=", "f32", 6.0), ("*=", "f32", 6.0), ("max=", "f32", 3.0), ("min=", "f32", 1.0), ("+=", "i32", 6),
+     ("*=", "i64", 6), ("max=", "i8", 3), ("min=", "i32", 1), ("max=", "f16", 3.0), ("min=", "bf16", 1.0)],
+)  # fmt: skip
+def test_a_first_accumulation_fills_with_its_identity(op: str, dtype: str, expected: float, scalar: bool) -> None:
+    space = " " if op[0] == "m" else ""
+    text = f"in A^{{{dtype}}}_3;out C^{{{dtype}}};L^3_i[C{space}{op}A_i;]"
+    assert run(text, scalar, A=[1, 2, 3]) == expected
+
+
+@BOTH
+def test_negative_extremes_are_kept_by_the_fill(scalar: bool) -> None:
+    assert run("in A_2;out C;L^2_i[C max=A_i;]", scalar, A=[-5, -7]) == -5
+    assert run("in A^{i8}_2;out C^{i8};L^2_i[C max=A_i;]", scalar, A=[-128, -127]) == -127
+
+
+@BOTH
+def test_an_accumulation_after_a_store_continues_it(scalar: bool) -> None:
+    assert run("in A_3;out C;C=10.0;L^3_i[C+=A_i;]", scalar, A=[1, 2, 3]) == 16
+
+
+@BOTH
+def test_the_first_write_is_the_first_in_the_text(scalar: bool) -> None:
+    assert run("in A_3;out C_3;L^3_i[C_i+=A_i;]L^3_i[C_i=C_i*2.0;]L^3_i[C_i+=1.0;]", scalar, A=[1, 2, 3]).tolist() == [
+        3, 5, 7]  # fmt: skip
+
+
+@BOTH
+def test_every_entry_of_a_list_is_a_fresh_lifetime(scalar: bool) -> None:
+    text = "in A_{3,2};out C_3;L^3_i[S^{f32,l};L^2_j[S+=A_{i,j};]C_i=S;]"
+    assert run(text, scalar, A=[[1, 2], [3, 4], [5, 6]]).tolist() == [3, 7, 11]
+    stale = "in A_3;out C_3;L^3_i[S^{f32,l};(i<1)[S=A_i;]C_i=S;]"
+    error = fails(stale, scalar, A=[1, 2, 3])
+    assert (error.path, error.iteration) == ((0, 2), {"i": 1})
+    assert "S is read and was never written" in str(error)
+
+
+@BOTH
+def test_a_filled_element_may_be_read_before_a_statement_writes_it(scalar: bool) -> None:
+    text = "in A_2;out C_2;L^2_i[(i>5)[D_i+=0.0;]C_i=D_i;D_i+=A_i;]"
+    assert run(text, scalar, A=[1, 2]).tolist() == [0, 0]
+    local = "in A_2;out C_2;L^2_i[S^{f32,l};(i>5)[S max=0.0;]C_i=max(S,-9.0);S max=A_i;]"
+    assert run(local, scalar, A=[1, 2]).tolist() == [-9, -9]
+
+
+@BOTH
+def test_a_filled_element_that_nothing_writes_may_not_be_read(scalar: bool) -> None:
+    error = fails("in A_3;out C_3;L^3_i(i<2)[D_i+=A_i;]L^3_i[C_i=D_i;]", scalar, A=[1, 2, 3])
+    assert (error.path, error.iteration) == ((1, 0), {"i": 2})
+    local = "in A_2;out C_2;L^2_i[S^{f32,l};(i<1)[S+=A_i;]C_i=S;]"
+    error = fails(local, scalar, A=[1, 2])
+    assert (error.path, error.iteration) == ((0, 2), {"i": 1})
+
+
+@BOTH
+def test_a_fill_is_no_write(scalar: bool) -> None:
+    error = fails("in A_3;out C_3;L^3_i(i!=1)[C_i+=A_i;]", scalar, A=[1, 2, 3])
+    assert "output element C_{1} is not written" in str(error)
+
+
+@BOTH
+def test_an_accumulation_with_another_operator_must_find_its_element_written(scalar: bool) -> None:
+    text = "in A_3;out C_3;L^3_i[(i<{n})[C_i+=A_i;]C_i max=2.0;]"
+    assert run(text.replace("{n}", "3"), scalar, A=[1, 2, 3]).tolist() == [2, 2, 3]
+    error = fails(text.replace("{n}", "2"), scalar, A=[1, 2, 3])
+    assert (error.path, error.iteration) == ((0, 1), {"i": 2})
+
+
+@BOTH
+def test_accumulations_fold_in_the_order_written(scalar: bool) -> None:
+    values = np.array([1e8, 1.0, -1e8, 1.0, 3e-8, 1e8, -1e8], F32)
+    expected = F32(0)
+    for value in values:
+        expected = F32(expected + value)
+    assert run("in A_7;out C;L^7_i[C+=A_i;]", scalar, A=values) == expected
+    assert run("in A_7;out C_2;L^{7,2}_{i,j}[C_j+=A_i;]", scalar, A=values).tolist() == [expected, expected]
+
+
+# what has no meaning
+
+
+UNDEFINED = [
+    ("in A_3;out C_3;L^3_i[C_i=D_i;]", (0, 0), {"i": 0}, "D_{0} is read and was never written"),
+    ("in A_3;out C_3;L^3_i(i>0)[C_i=C_{i-1};]", (0, 0, 0), {"i": 1}, "C_{0} is read and was never written"),
+    ("in A_3;out C_{3,3};L^3_iL^3_j(j<2)[C_{i,j}=A_j;]", None, {}, "output element C_{0,2} is not written"),
+    ("in A_3;out C_3;L^3_i[C_i=A_{i+1};]", (0, 0), {"i": 2}, "subscript 0 of A is 3, outside size 3"),
+    ("in A_3;out C_3;L^3_i[C_i=A_{i-1};]", (0, 0), {"i": 0}, "subscript 0 of A is -1, outside size 3"),
+    ("in A_3;out C_3;L^4_i[C_i=1.0;]", (0, 0), {"i": 3}, "subscript 0 of C is 3, outside size 3"),
+    ("in A_3;out C_3;L^3_i[D_{i-1}=A_i;C_i=A_i;]", (0, 0), {"i": 0}, "subscript 0 of D is -1"),
+    ("in A_3;out C_3;L^3_i[S^{f32,l}_2;S_i=A_i;C_i=S_i;]", (0, 1), {"i": 2}, "subscript 0 of S is 2, outside size 2"),
+    ("in A_3;out C_3;L^3_i[C_i=A_i*(4//(i-1));]", (0, 0), {"i": 1}, "the divisor of // is 0"),
+    ("in A_3;out C_3;L^3_i[C_i=A_i*(4%i);]", (0, 0), {"i": 0}, "the divisor of % is 0"),
+    ("in A_3;out C_3;L^3_i(1//i==1)[C_i=A_i;]", (0, 0), {"i": 0}, "the divisor of // is 0"),
+    (
+        "in A_3;out C_3;L^{2,3}_{j,i}[T_i=A_i;(j==1)[C_i=T_{i+1};]]",
+        (0, 0, 1, 0),
+        {"j": 1, "i": 2},
+        "T_{3} is read and was never written",
+    ),
+]
+
+
+@BOTH
+@pytest.mark.parametrize(("text", "path", "iteration", "message"), UNDEFINED, ids=[case[0] for case in UNDEFINED])
+def test_undefined_programs_name_statement_and_iteration(
+    text: str, path: tuple[int, ...] | None, iteration: dict[str, int], message: str, scalar: bool
+) -> None:
+    error = fails(text, scalar, A=[1, 2, 3])
+    assert message in str(error)
+    assert error.path == path
+    assert error.iteration == iteration
+
+
+ILL_FORMED = [
+    "in A_3;out C_3;L^3_i[C_i=A_q;]",
+    "in A_3;out C_3;L^3_i[A_i=1.0;C_i=A_i;]",
+    "in A_3;out C_3;L^3_i[C_{i,0}=A_i;]",
+    "in A_3;out C_3;L^3_iL^3_i[C_i=A_i;]",
+    "in A_3;out C_3;L^3_i[C_i=A_{i*1.0};]",
+    "in A_3;out C_3;L^3_i[C_i=A_i//2;]",
+    "in A_3;out C_3;L^3_i[C_i=i**2;]",
+    "in A_3;out C_3;L^3_i[C_i=2**3;]",
+    "in A_3;out C_3;L^3_i[C_i=1//0;]",
+    "in A_3;out C^{bool}_3;L^3_i[C_i+=A_i;]",
+    "in A_3;out C_3;L^3_i[(i<2)[S^{f32,l};S=A_i;]C_i=S;]",
+    "in A_3;out C_3;L^3_i[C_i=S;S^{f32,l};S=A_i;]",
+    "in A_3;out C_3;S^{f32,l};S=A_0;L^3_i[C_i=S;]",
+]
+
+
+@BOTH
+@pytest.mark.parametrize("text", ILL_FORMED)
+def test_ill_formed_programs_are_errors_too(text: str, scalar: bool) -> None:
+    fails(text, scalar, A=[1, 2, 3])
+
+
+def test_inputs_must_fit_the_signature() -> None:
+    program = parse("in A_3,I^{i32};out C_3;L^3_i[C_i=A_i*I;]")
+    good = {"A": np.zeros(3, F32), "I": np.array(1, np.int32)}
+    assert interpret(program, good)["C"].tolist() == [0, 0, 0]
+    for change, message in [
+        ({"A": np.zeros(4, F32)}, "input A is float32"),
+        ({"A": np.zeros(3)}, "input A is float64"),
+        ({"I": np.zeros((), np.int64)}, "input I is int64"),
+        ({"Q": np.zeros(3)}, "no such input"),
+    ]:
+        with pytest.raises(InterpreterError, match=message):
+            interpret(program, good | change)
+    with pytest.raises(InterpreterError, match="input I is missing"):
+        interpret(program, {"A": good["A"]})
+    bf16 = parse("in A^{bf16}_1;out C_1;C_0=A_0;")
+    with pytest.raises(InterpreterError, match="no bf16 numbers"):
+        interpret(bf16, {"A": np.array([1.001], F32)})
+
+
+def test_inputs_are_not_changed_nor_outputs_shared() -> None:
+    program = parse("in A_3;out C_3;L^3_i[C_i=A_i;]L^3_i[C_i+=1.0;]")
+    given = np.array([1, 2, 3], F32)
+    first = interpret(program, {"A": given})["C"]
+    second = interpret(program, {"A": given})["C"]
+    first[:] = 0
+    assert given.tolist() == [1, 2, 3]
+    assert second.tolist() == [2, 3, 4]
+
+
+# gathers
+
+
+@BOTH
+def test_gathers_read_and_write(scalar: bool) -> None:
+    text = "in A_{4,2},I^{i32}_3;out C_{3,2};L^{3,2}_{i,j}[C_{i,j}=A_{I_i,j};]"
+    assert run(text, scalar, A=np.arange(8).reshape(4, 2), I=[3, 0, 3]).tolist() == [[6, 7], [0, 1], [6, 7]]
+    scatter = "in A_3,I^{i64}_3;out C_4;L^4_i[C_i=0.0;]L^3_i[C_{I_i}+=A_i;]"
+    assert run(scatter, scalar, A=[1, 2, 4], I=[2, 0, 2]).tolist() == [2, 0, 5, 0]
+
+
+@BOTH
+@pytest.mark.parametrize("index", [-1, 4])
+def test_a_gather_outside_violates_its_precondition(index: int, scalar: bool) -> None:
+    text = "in A_4,I^{i32}_3;out C_3;L^3_i[C_i=A_{I_i};]"
+    error = fails(text, scalar, A=[1, 2, 3, 4], I=[0, index, 1])
+    assert (error.path, error.iteration) == ((0, 0), {"i": 1})
+    assert f"subscript 0 of A is {index}, outside size 4" in str(error)
+
+
+@BOTH
+@pytest.mark.parametrize("index", ["max(min(I_i,3),0)", "I_i%4", "if_then_else(I_i<0,0,if_then_else(I_i>3,3,I_i))"])
+def test_clamped_gathers_take_any_index(index: str, scalar: bool) -> None:
+    out = run(f"in A_4,I^{{i32}}_3;out C_3;L^3_i[C_i=A_{{{index}}};]", scalar, A=[1, 2, 3, 4], I=[-9, 2, 7])
+    assert out.tolist() == ([4, 3, 4] if "%" in index else [1, 3, 4])
+
+
+@BOTH
+def test_guards_and_branches_protect_the_access_behind_them(scalar: bool) -> None:
+    for value in (
+        "if_then_else(I_i>=0&&I_i<3,A_{max(I_i,I_i)},-1.0)",
+        "if_then_else(!(I_i>=0&&I_i<3),-1.0,A_{I_i})",
+        "if_then_else(I_i<0||I_i>=3||A_{I_i}<0.0,-1.0,A_{I_i})",
+        "if_then_else(I_i>=0&&I_i<3&&A_{I_i}>=0.0,A_{I_i},-1.0)",
+    ):
+        out = run(f"in A_3,I^{{i32}}_3;out C_3;L^3_i[C_i={value};]", scalar, A=[1, 2, 3], I=[5, 1, -2])
+        assert out.tolist() == [-1, 2, -1]
+    divided = "in A_3,I^{i32}_3;out C_3;L^3_i[C_i=if_then_else(I_i!=0,6//I_i,0);]"
+    assert run(divided, scalar, A=[0, 0, 0], I=[4, 0, -4]).tolist() == [1, 0, -2]
+
+
+@BOTH
+def test_a_branch_does_not_read_what_only_the_other_needs(scalar: bool) -> None:
+    text = "in A_3;out C_3;C_0=A_0;L^3_i[D_i=if_then_else(i>0,A_{i-1},C_i);]L^3_i[C_i=D_i;]"
+    assert run(text, scalar, A=[1, 2, 3]).tolist() == [1, 1, 2]
+
+
+# arithmetic
+
+
+def value_of(expression: str, dtype: str = "f64", scalar: bool = False, **inputs: object) -> float | int | bool:
+    """The value of an expression of rank-0 inputs, whose dtypes stand before their names: i8_X=1."""
+    names = {name.rsplit("_", 1)[1]: (name.rsplit("_", 1)[0], value) for name, value in inputs.items()}
+    declared = ",".join(f"{name}^{{{kind}}}" for name, (kind, _) in names.items()) or "Q"
+    given = {name: value for name, (_, value) in names.items()} or {"Q": 0}
+    result = run(f"in {declared};out C^{{{dtype}}};L^2_i[C={expression};]", scalar, **given)
+    return result.item()
+
+
+ARITHMETIC = [
+    # integers floor, and stay integers under + - * // % abs max min
+    ("X//Y", "i64", {"i32_X": -7, "i32_Y": 2}, -4),
+    ("X%Y", "i64", {"i32_X": -7, "i32_Y": 2}, 1),
+    ("X//Y", "i64", {"i32_X": 7, "i64_Y": -2}, -4),
+    ("X%Y", "i64", {"i32_X": 7, "i32_Y": -2}, -1),
+    ("X*1000000007", "i64", {"i64_X": 1000000007}, 1000000014000000049),
+    ("abs(X)", "i64", {"i8_X": -7}, 7),
+    ("max(X,Y)", "i64", {"i8_X": -7, "i32_Y": 300}, 300),
+    ("i*1", "i64", {"i8_X": 0}, 1),
+    # `/` and functions compute in f32 on integers, in f64 if an operand is
+    ("X/Y", "f64", {"i32_X": 1, "i32_Y": 3}, float(F32(1) / F32(3))),
+    ("X/Y", "f64", {"i32_X": 1, "f64_Y": 3.0}, 1 / 3),
+    ("sqrt(X)", "f64", {"i32_X": 2}, float(np.sqrt(F32(2)))),
+    ("X/3", "f64", {"i64_X": 1}, float(F32(1) / F32(3))),
+    ("floor(X/2)", "f64", {"i32_X": -3}, -2.0),
+    ("X+0.1", "f64", {"i32_X": 1}, float(F32(1) + F32(0.1))),
+    # promotion: bool < i8 < i32 < i64 < f16, bf16 < f32 < f64
+    ("X+Y", "f64", {"f32_X": 1.0, "f64_Y": 1e-12}, 1.0 + 1e-12),
+    ("X+Y", "f64", {"f32_X": 1.0, "i64_Y": 2**24 + 1}, float(F32(1) + F32(2**24 + 1))),
+    ("X*Y", "f64", {"f16_X": 300.0, "f16_Y": 300.0}, 90000.0),  # f16 computes in f32
+    ("X*Y", "f64", {"f16_X": 300.0, "bf16_Y": 300.0}, 90000.0),
+    ("X+Y", "i64", {"bool_X": True, "bool_Y": True}, 2),  # arithmetic on bool is i32
+    ("-X", "i64", {"bool_X": True}, -1),
+    ("X*Y", "f64", {"bool_X": True, "f32_Y": 2.5}, 2.5),
+    ("X+X", "bool", {"bool_X": True}, True),
+    # literals are weak: converted once, to the type of the other operand
+    ("X*0.1", "f64", {"f32_X": 3.0}, float(F32(3) * F32(0.1))),
+    ("X*0.1", "f64", {"f64_X": 3.0}, 3.0 * 0.1),
+    ("X*(0.1+0.2)", "f64", {"f32_X": 1.0}, float(F32(0.1 + 0.2))),
+    ("X+1/3", "f64", {"f64_X": 0.0}, 1 / 3),
+    ("X+7//2", "i64", {"i32_X": 0}, 3),
+    ("X+(-7)//2", "i64", {"i32_X": 0}, -4),
+    ("X*exp(1)", "f64", {"f64_X": 1.0}, math.e),
+    ("0.1+0.2", "f64", {}, 0.1 + 0.2),
+    ("max(1,2)/4", "f64", {}, 0.5),
+    ("X==16777217", "bool", {"f32_X": 16777216.0}, True),
+    ("X==16777217", "bool", {"i64_X": 16777216}, False),
+    ("if_then_else(i<9,0.1,0.2)*X", "f64", {"f32_X": 1.0}, float(F32(0.1))),
+    ("if_then_else(i<9,0.1,0.2)*X", "f64", {"f64_X": 1.0}, 0.1),
+    ("if_then_else(i<9,1,0.5)/4", "f64", {}, 0.25),
+    ("cast(f32,0.1)*X", "f64", {"f64_X": 1.0}, float(F32(0.1))),
+    # comparisons, truth
+    ("X<Y", "bool", {"i32_X": -1, "f32_Y": 0.5}, True),
+    ("!(X==Y)", "bool", {"bool_X": True, "bool_Y": False}, True),
+    ("X==2", "bool", {"bool_X": True}, False),
+    ("1<2", "bool", {}, True),
+    ("X&&!Y||X&&Y", "bool", {"bool_X": True, "bool_Y": True}, True),
+    ("X", "bool", {"f32_X": 0.5}, True),
+    ("X", "bool", {"f64_X": -0.0}, False),
+    # stores and casts
+    ("X", "i32", {"f32_X": -2.7}, -2),
+    ("X", "i8", {"f64_X": 100.9}, 100),
+    ("X", "f32", {"f64_X": 1 + 2**-24}, 1.0),
+    ("X", "f32", {"f64_X": 1 + 3 * 2**-24}, 1 + 2**-22),
+    ("X", "f32", {"f64_X": 1e39}, math.inf),
+    ("X", "f16", {"f32_X": 65520.0}, math.inf),
+    ("X", "f16", {"f32_X": 65519.0}, 65504.0),
+    ("X", "f16", {"f32_X": 1 + 2**-11}, 1.0),
+    ("X", "f16", {"f64_X": 1 + 2**-11 + 2**-40}, 1 + 2**-10),  # one rounding, from f64
+    ("X", "bf16", {"f32_X": 1 + 2**-8}, 1.0),
+    ("X", "bf16", {"f32_X": 1 + 3 * 2**-8}, 1 + 2**-6),
+    ("X", "bf16", {"f64_X": 1 + 2**-8 + 2**-40}, 1 + 2**-7),
+    ("X", "bf16", {"f64_X": -1 - 2**-8 - 2**-40}, -1 - 2**-7),
+    ("X", "bf16", {"f32_X": 3.3961775e38}, math.inf),
+    ("X", "bf16", {"f32_X": 3.3895314e38}, 3.3895313892515355e38),
+    ("cast(i32,X)*0.5", "f64", {"f32_X": 3.9}, 1.5),
+    ("cast(f16,X)+Y", "f64", {"f32_X": 1 + 2**-11, "f32_Y": 0.0}, 1.0),
+    ("cast(bool,X)*Y", "f64", {"f32_X": 0.3, "f32_Y": 2.0}, 2.0),
+    ("cast(i8,X)", "i64", {"i64_X": 300}, 44),
+    # functions
+    ("X**2", "f64", {"f32_X": 3.0}, 9.0),
+    ("X**-1", "f64", {"f64_X": 4.0}, 0.25),
+    ("2**X", "f64", {"f32_X": 0.5}, float(F32(math.sqrt(2)))),
+    ("-X**2", "f64", {"f32_X": 3.0}, -9.0),
+    ("round(X)", "f64", {"f32_X": 2.5}, 2.0),
+    ("round(X)", "f64", {"f64_X": -3.5}, -4.0),
+    ("floor(X)", "f64", {"f64_X": -0.5}, -1.0),
+    ("exp(X)", "f64", {"f32_X": 100.0}, math.inf),
+    ("exp(X)", "f64", {"f64_X": 1000.0}, math.inf),
+    ("exp(X)", "f64", {"f64_X": -math.inf}, 0.0),
+    ("log(X)", "f64", {"f64_X": 0.0}, -math.inf),
+    ("log1p(X)", "f64", {"f64_X": -1.0}, -math.inf),
+    ("X/Y", "f64", {"f64_X": 1.0, "f64_Y": 0.0}, math.inf),
+    ("X/Y", "f64", {"f32_X": -1.0, "f32_Y": 0.0}, -math.inf),
+    ("X**Y", "f64", {"f64_X": 0.0, "f64_Y": -1.0}, math.inf),
+    ("X**Y", "f64", {"f64_X": -10.0, "f64_Y": 309.0}, -math.inf),
+    ("-inf", "f64", {}, -math.inf),
+]  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("expression", "dtype", "inputs", "expected"), ARITHMETIC, ids=[f"{c[0]}:{c[1]}:{c[2]}" for c in ARITHMETIC]
+)
+def test_arithmetic(expression: str, dtype: str, inputs: dict[str, object], expected: object, scalar: bool) -> None:
+    assert value_of(expression, dtype, scalar, **inputs) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs"),
+    [("log(X)", {"f64_X": -1.0}), ("sqrt(X)", {"f32_X": -1.0}), ("sin(X)", {"f64_X": math.inf}),
+     ("X**0.5", {"f64_X": -1.0}), ("X-X", {"f32_X": math.inf}), ("X/X", {"f64_X": 0.0})],
+)  # fmt: skip
+def test_not_a_number(expression: str, inputs: dict[str, object]) -> None:
+    assert math.isnan(value_of(expression, **inputs))
+
+
+def test_each_operation_is_rounded_to_its_type() -> None:
+    x, y, z = F32(1.1), F32(3.3), F32(7.7e-9)
+    assert value_of("X*Y+Z", f32_X=x, f32_Y=y, f32_Z=z) == float(F32(F32(x * y) + z))  # no fused multiply-add
+    assert value_of("(X+Z)-X", f32_X=F32(1e8), f32_Z=F32(1)) == 0.0
+
+
+@BOTH
+def test_f16_rounds_at_each_store_of_an_accumulation(scalar: bool) -> None:
+    text = "in A^{f16}_8;out C^{f16};L^8_i[C+=A_i;]"
+    expected = np.float16(0)
+    values = np.array([2048, 1, 1, 1, 0.5, 3, 1, 1], np.float16)
+    for value in values:
+        expected = np.float16(F32(expected) + F32(value))
+    assert run(text, scalar, A=values) == expected
+    assert run(text, scalar, A=values).dtype == np.float16
+
+
+def test_functions_are_accurate() -> None:
+    points = np.concatenate([np.linspace(-20, 20, 4001), np.exp2(np.linspace(-60, 6, 500))])
+    for name in ("exp", "expm1", "log", "log1p", "sqrt", "erf", "tanh", "sin", "cos"):
+        values = np.abs(points) if name in ("log", "log1p", "sqrt") else points
+        values = values[values != 0] if name == "log" else values
+        size = len(values)
+        for dtype, type_, ulps in (("f32", F32, 1.0), ("f64", np.float64, 2.0)):
+            given = values.astype(type_)
+            out = run(
+                f"in A^{{{dtype}}}_{{{size}}};out C^{{{dtype}}}_{{{size}}};L^{{{size}}}_i[C_i={name}(A_i);]", A=given
+            )
+            exact = np.array([getattr(math, name)(float(x)) for x in given])
+            assert np.all(np.abs(out - exact) <= ulps * np.spacing(np.abs(exact).astype(type_))), (name, dtype)
+
+
+def test_no_warnings_leak() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("in A_3;out C_3;L^3_i[C_i=exp(A_i*1e30)/0.0-log(0.0*A_i);]", A=[1e20, -1, 0])
+        run("in A_3;out C^{i32}_3;L^3_i[C_i=A_i*1e30;]", A=[1e20, -1, 0])
+
+
+# deep programs, and against NumPy
+
+
+@BOTH
+def test_deep_nests_and_expressions_run(scalar: bool) -> None:
+    names = [f"a{n}" for n in range(60)]
+    nest = "".join(f"L^2_{{{name}}}({name}<1)[" if n % 2 else f"L^1_{{{name}}}[" for n, name in enumerate(names[:90]))
+    text = f"in A;out C;{nest}C={'+'.join(names)}+A;{']' * len(names)}"
+    assert run(text, scalar, A=2.0) == 2.0
+    assert run(f"in A;out C;C={'+'.join(['A'] * 90)};", scalar, A=1.0) == 90.0
+    chosen, masked = "A_i", "A_i"
+    for _ in range(30):
+        chosen, masked = f"if_then_else({chosen}>0.0,A_i,tanh(A_i))", f"if_then_else(A_i>0.0&&{masked}>0.0,A_i,0.5)"
+    for value in (chosen, masked):
+        assert run(f"in A_3;out C_3;L^3_i[C_i={value};]", scalar, A=[1, 2, 3]).tolist() == [1, 2, 3]
+
+
+def test_attention_against_numpy() -> None:
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.standard_normal((2, 5, 4)) for _ in range(3))
+    text = """
+        in A^{f64}_{2,5,4},D^{f64}_{2,5,4},E^{f64}_{2,5,4};out C^{f64}_{2,5,4};
+        L^{2,5,5,4}_{h,i,j,k}[S_{h,i,j}+=A_{h,i,k}*D_{h,j,k};]
+        L^{2,5,5}_{h,i,j}[T_{h,i,j}=if_then_else(j<=i,S_{h,i,j}*0.5,-inf);]
+        L^{2,5,5}_{h,i,j}[M_{h,i} max=T_{h,i,j};]
+        L^{2,5,5}_{h,i,j}[Z_{h,i}+=exp(T_{h,i,j}-M_{h,i});]
+        L^{2,5,4,5}_{h,i,k,j}[C_{h,i,k}+=exp(T_{h,i,j}-M_{h,i})/Z_{h,i}*E_{h,j,k};]
+    """
+    scores = np.where(np.tril(np.ones((5, 5), bool)), q @ k.swapaxes(1, 2) * 0.5, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(run(text, A=q, D=k, E=v), expected, rtol=1e-13)
+
+
+def test_vector_and_scalar_execution_give_the_same_bits() -> None:
+    for seed in range(120):
+        program = random_program(f"bits {seed}")
+        for kind in ("normal", "integers", "wide"):
+            inputs = random_inputs(program, seed, kind)
+            vector, scalar = interpret(program, inputs), interpret(program, inputs, scalar=True)
+            for name, array in scalar.items():
+                assert vector[name].dtype == array.dtype
+                equal_nan = array.dtype.kind == "f"
+                assert np.array_equal(vector[name], array, equal_nan=equal_nan), (seed, kind, name)
+
+
+def test_the_random_programs_run_as_vectors_for_a_good_part() -> None:
+    planned = [
+        plan(statement, (number,), tensors(program)) is not None
+        for program in map(random_program, range(40))
+        for number, statement in enumerate(program.body)
+    ]
+    assert sum(planned) > len(planned) / 4
