@@ -19,6 +19,7 @@ from leir.edit import storage, walk, walk_enclosed
 from leir.syntax import Equation, Guard, Loop, Place, Program, Stmt
 
 COPIES_LIMIT = 1024
+SHARED_ALIGNMENT = 64  # bytes: where the lowering lets every s tensor start
 VECTOR_EXTENTS = (2, 64)
 
 
@@ -102,17 +103,21 @@ def _check_guard(
     first = next(node for node in around if axis_of(node))
     if not any(is_thread(axis_of(statement)) for _, statement in walk(first)):
         return  # one thread a block: nothing can differ
-    written = {s.target.tensor for _, s in walk(guard) if isinstance(s, Equation)}
+    below, kernel = _written(guard), _written(first)
     for tensor in read:
         if scopes.get(tensor) == "l":
             reason = f"{tensor} is l, so that the guard may differ between threads"
-        elif tensor in written:
-            reason = (
-                f"the guard reads {tensor}, which the statements below it write: a late thread may see another value"
-            )
+        elif tensor in below:
+            reason = f"the statements below it write {tensor}: a late thread may see another value"
+        elif scopes.get(tensor) == "g" and tensor in kernel:
+            reason = f"{tensor} is g and is written in this kernel: threads may see different values"
         else:
             continue
         yield Diagnostic("divergent-barrier", f"phases stand below this guard; {reason}", Place(place.path, (0,)))
+
+
+def _written(statement: Stmt) -> set[str]:
+    return {inner.target.tensor for _, inner in walk(statement) if isinstance(inner, Equation)}
 
 
 def _check_kernel(kernel: Kernel, limits: Limits) -> Iterator[Diagnostic]:
@@ -122,7 +127,7 @@ def _check_kernel(kernel: Kernel, limits: Limits) -> Iterator[Diagnostic]:
         message = f"a block has {axes} = {kernel.threads} threads, more than {limits.threads_per_block}"
         yield Diagnostic("too-many-threads", message, place)
     shared = [a for _, a in allocations(kernel) if a.scope == "s"]
-    taken = sum(prod(a.shape) * BYTES[a.dtype] for a in shared)
+    taken = sum(-(-prod(a.shape) * BYTES[a.dtype] // SHARED_ALIGNMENT) * SHARED_ALIGNMENT for a in shared)
     if taken > limits.shared_bytes:
         names = ", ".join(a.tensor for a in shared)
         message = f"the s tensors {names} of a block take {taken} bytes, more than {limits.shared_bytes}"

@@ -130,6 +130,11 @@ CASES = [
     ("divergent-barrier",
      f"{BLOCK}B^{{32}}_{{tx}}[S_{{tx}}=A_{{bx,tx}};C_{{bx,tx}}=0.0;](<<S_0>0>>)[B^{{32}}_{{tx}}[S_{{tx}}=2.0;]]]",
      f"{BLOCK}B^{{32}}_{{tx}}[S_{{tx}}=A_{{bx,tx}};C_{{bx,tx}}=0.0;](S_0>0)[B^{{32}}_{{tx}}[C_{{bx,tx}}=2.0;]]]"),
+    ("divergent-barrier",
+     "in A_{4,32};out C_{4,32};B^4_{bx}[B^{32}_{tx}[D_{bx,tx}=A_{bx,tx};C_{bx,tx}=0.0;]"
+     "(<<D_{bx,0}>0>>)[B^{32}_{tx}[C_{bx,tx}=1.0;]]]",
+     "in A_{4,32};out C_{4,32};B^4_{bx}[B^{32}_{tx}[D_{bx,tx}=A_{bx,tx};C_{bx,tx}=0.0;]"
+     "(A_{bx,0}>0)[B^{32}_{tx}[C_{bx,tx}=1.0;]]]"),
     ("too-many-threads", "in A_{32,64};out C_{32,64};B^{32,64}_{<<ty>>,tx}[C_{ty,tx}=A_{ty,tx};]",
      "in A_{32,64};out C_{32,64};B^{32,32}_{ty,tx}L^2_k[C_{ty,k*32+tx}=A_{ty,k*32+tx};]"),
     ("extent-over-axis-limit", "in A_{2048};out C_{2048};B^{2048}_{<<tx>>}[C_{tx}=A_{tx};]",
@@ -139,7 +144,7 @@ CASES = [
     ("extent-over-axis-limit", "in A_{65};out C_{65};B^{65}_{<<tz>>}[C_{tz}=A_{tz};]",
      "in A_{64};out C_{64};B^{64}_{tz}[C_{tz}=A_{tz};]"),
     ("shared-over-limit", "in A_4;out C_4;B^4_{<<bx>>}[S^{f32,s}_{12288};T^{i8,s};S_0=A_{bx};T=1;C_{bx}=S_0+T;]",
-     "in A_4;out C_4;B^4_{bx}[S^{f32,s}_{12287};T^{i8,s};S_0=A_{bx};T=1;C_{bx}=S_0+T;]"),
+     "in A_4;out C_4;B^4_{bx}[S^{f32,s}_{12272};T^{i8,s};S_0=A_{bx};T=1;C_{bx}=S_0+T;]"),
     ("local-over-limit", "in A_4;out C_4;B^4_{<<tx>>}[R^{f64,l}_{8193};R_0=A_{tx};C_{tx}=R_0;]",
      "in A_4;out C_4;B^4_{tx}[R^{f64,l}_{8192};R_0=A_{tx};C_{tx}=R_0;]"),
     ("too-many-copies", "in A_{64,32};out C_{64,32};U^{64}_iL^1_kU^{32}_<<j>>[C_{i,j}=A_{i,j};]",
