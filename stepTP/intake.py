@@ -8,7 +8,7 @@ from leir.check import require_well_formed
 from leir.edit import iterations_around, walk
 from leir.printer import to_text
 from leir.syntax import Alloc, Equation, Program
-from stepTP.frontend import SourceError, UnsupportedOp, load_text, verify_translation
+from stepTP.frontend import ExportFailed, SourceError, UnsupportedOp, load_text, verify_translation
 from stepTP.frontend import translate as translate_module
 
 
@@ -23,7 +23,7 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     try:
         report = _translated(payload)
-    except UnsupportedOp as error:
+    except (UnsupportedOp, ExportFailed) as error:
         report = {"status": "unsupported", "message": str(error)}
     except SourceError as error:
         report = {"status": "error", "message": str(error)}

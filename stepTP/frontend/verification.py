@@ -74,7 +74,11 @@ def _narrowest(program: Program) -> DType:
     """The float dtype of the program with the largest epsilon, casts included."""
     found: set[DType] = {dtype for dtype, _ in storage(program).values()}
     found |= {expression.dtype for _, expression in walk_places(program) if isinstance(expression, Cast)}
-    return max(found & EPSILON.keys(), key=lambda dtype: EPSILON[dtype], default="f64")
+    narrowest: DType = "f64"
+    for dtype in EPSILON:
+        if dtype in found and EPSILON[dtype] > EPSILON[narrowest]:
+            narrowest = dtype
+    return narrowest
 
 
 def widened(translation: Translation) -> Translation:
