@@ -6,6 +6,7 @@ from typing import Any
 from stepTP.narrate.call import call_text
 from stepTP.narrate.compose import compose
 from stepTP.narrate.context import Context, RefusedStep, gather, touched_operations
+from stepTP.narrate.describe import purpose
 from stepTP.narrate.difference import diff_text
 from stepTP.narrate.ground import Ungrounded, ungrounded
 from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_text
@@ -57,6 +58,7 @@ def computed(context: Context) -> list[str]:
     texts += [call_text(step) for step in (context.step, *context.others, *(r.step for r in context.refused))]
     texts += context.terms.values()
     texts += [str(len(context.facts)), str(touched_operations(context))]
+    texts += map(purpose, context.before.body)
     for numbers in (context.numbers_before, context.numbers_after):
         texts += _written(numbers)
     return texts
