@@ -162,6 +162,8 @@ class _Lowering:
         result = constant(value, dtype)
         if dtype == "bf16" and self.names.target == "llvm":
             return bf16.bits(float(result.value))
+        if self.names.target == "cuda" and dtype in ("f16", "bf16"):  # TVM prints no infinities of these
+            return tirx.Cast(TIR_TYPES[dtype], tirx.FloatImm("float32", float(result.value)))
         if self.names.target == "cuda" and isinstance(result, tirx.FloatImm) and dtype == "f64":
             number = float(result.value)
             if math.isfinite(number) and float(f"{number:.15f}") != number:  # TVM prints no more digits of a double
