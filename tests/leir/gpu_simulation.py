@@ -220,6 +220,8 @@ class _Thread:
 
     def function(self, name: str, arguments: Any, values: dict[Any, Any]) -> Any:
         numbers = [self.value(argument, values) for argument in arguments]
+        if name == "__longlong_as_double":
+            return np.int64(numbers[0]).view(np.float64)
         if name == "pow":
             return np.power(*numbers)
         if name == "erf":
@@ -231,7 +233,7 @@ class _Thread:
 
 def _cast(dtype: str, value: Any) -> Any:
     if dtype in ("int8", "int32", "int64"):
-        return int(value)
+        return int(value) if np.isfinite(value) else np.iinfo(dtype).min
     if dtype == "bfloat16":
         from leir.interp.arithmetic import round_to
 
