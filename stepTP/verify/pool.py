@@ -17,37 +17,21 @@ in any case. A worker that has grown beyond half of its memory is replaced betwe
 Each worker is served by one thread of the parent, which therefore stays free of the libraries that the workers import.
 """
 
-import contextlib
 import os
-import selectors
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections import deque
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 from stepTP.verify import wire
-
-FailureKind = Literal["refused", "bug", "crash", "timeout", "memory"]
+from stepTP.verify.process import FailureKind, Lost, NotDelivered, WorkerProcess, read_text
 
 START_S = 180.0  # seconds to start a worker and to import a task's module: torch and tvm on a busy machine
-_TICK_S = 0.02  # how often the memory of a running worker is read
-_STDERR_BYTES = 4000  # how much of a worker's last output a failure shows
 _LOOK_AHEAD = 64  # how many waiting jobs are searched for one that suits a worker
-_THREAD_COUNTS = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "TVM_NUM_THREADS",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +67,14 @@ def worker_count(memory_bytes: int) -> int:
 def available_memory() -> int:
     """Bytes that new processes can have: what the kernel reports, or what the control group leaves."""
     free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for line in _read(Path("/proc/meminfo")).splitlines():
+    for line in read_text(Path("/proc/meminfo")).splitlines():
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) * 1024
-    limit = _read(Path("/sys/fs/cgroup/memory.max")).strip()
+    limit = read_text(Path("/sys/fs/cgroup/memory.max")).strip()
     if limit.isdigit():
-        used = _read(Path("/sys/fs/cgroup/memory.current")).strip()
+        used = read_text(Path("/sys/fs/cgroup/memory.current")).strip()
         free = min(free, max(0, int(limit) - int(used or 0)))
     return free
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 class PoolError(RuntimeError):
@@ -118,7 +95,7 @@ class Pool:
         self._changed = threading.Condition()
         self._closing = False
         self._killed = False
-        self._live: list[_Worker] = []
+        self._live: list[WorkerProcess] = []
         self._homes: dict[str, int] = {}
         self._threads = [threading.Thread(target=self._serve, args=(n,), daemon=True) for n in range(self.workers)]
         for thread in self._threads:
@@ -190,7 +167,7 @@ class Pool:
             return job
 
     def _serve(self, number: int) -> None:
-        worker: _Worker | None = None
+        worker: WorkerProcess | None = None
         try:
             while (job := self._next(number)) is not None:
                 if not job.future.set_running_or_notify_cancel():
@@ -207,18 +184,18 @@ class Pool:
             if worker is not None:
                 self._drop(worker)
 
-    def _run(self, worker: "_Worker | None", job: _Job) -> "_Worker | None":
+    def _run(self, worker: "WorkerProcess | None", job: _Job) -> "WorkerProcess | None":
         """Settles one job; the worker to go on with, None where it was lost."""
         while not self._killed:
             if worker is None:
                 worker = self._start()
             try:
                 reply = worker.ask(job.request, self._timeout_s)
-            except _NotDelivered:  # it died while it was idle: not this job's doing
+            except NotDelivered:  # it died while it was idle: not this job's doing
                 self._drop(worker)
                 worker = None
                 continue
-            except _Lost as lost:
+            except Lost as lost:
                 self._drop(worker)
                 worker = None
                 job.attempts += 1
@@ -239,148 +216,21 @@ class Pool:
             return worker
         return worker
 
-    def _start(self) -> "_Worker":
+    def _start(self) -> "WorkerProcess":
         """A fresh worker that is ready. Raises PoolError where none can be had."""
-        worker = _Worker(self._memory_bytes, self._start_s)
+        worker = WorkerProcess(self._memory_bytes, self._start_s)
         with self._changed:
             self._live.append(worker)
             if self._killed:
                 worker.kill()
         try:
             worker.wait_until_ready()
-        except _Lost as lost:
+        except Lost as lost:
             self._drop(worker)
             raise PoolError(f"a worker does not start: {lost.cause}\n{lost.detail}") from None
         return worker
 
-    def _drop(self, worker: "_Worker") -> None:
+    def _drop(self, worker: "WorkerProcess") -> None:
         worker.end()
         with self._changed:
             self._live.remove(worker)
-
-
-class _Lost(Exception):
-    """The worker can no longer be used."""
-
-    def __init__(self, kind: FailureKind, cause: str, detail: str) -> None:
-        super().__init__(cause)
-        self.kind: FailureKind = kind
-        self.cause = cause
-        self.detail = detail
-
-
-class _NotDelivered(Exception):
-    """The worker was gone before the request reached it."""
-
-
-class _Worker:
-    """One process, and the parent's ends of its pipes."""
-
-    def __init__(self, memory_bytes: int, start_s: float) -> None:
-        self._memory_bytes, self._start_s = memory_bytes, start_s
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
-        environment.update(dict.fromkeys(_THREAD_COUNTS, "1"))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "stepTP.verify.worker", str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment, bufsize=0, start_new_session=True,
-        )  # fmt: skip
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        self._requests, self._replies, self._errors = (
-            self._process.stdin, self._process.stdout, self._process.stderr
-        )  # fmt: skip
-        self._reaping = threading.Lock()
-        self._decoder = wire.Decoder()
-        self._stderr = b""
-        self._selector = selectors.DefaultSelector()
-        for stream in (self._replies, self._errors):
-            os.set_blocking(stream.fileno(), False)
-            self._selector.register(stream, selectors.EVENT_READ)
-
-    def wait_until_ready(self) -> None:
-        self._receive(self._start_s, "start")
-
-    def ask(self, request: bytes, timeout_s: float) -> dict[str, Any]:
-        """One request, one reply. Raises _Lost, or _NotDelivered."""
-        self._stderr = b""
-        try:
-            self._write(request)
-        except BrokenPipeError:
-            raise _NotDelivered from None
-        reply = self._receive(self._start_s, "import its task")
-        if reply["state"] == "running":
-            reply = self._receive(timeout_s, "finish")
-        if reply["state"] == "memory":
-            raise self._lost("memory", self._memory_cause())
-        return reply
-
-    def _write(self, request: bytes) -> None:
-        view = memoryview(request)
-        while view:
-            view = view[self._requests.write(view) :]
-
-    def _receive(self, seconds: float, doing: str) -> dict[str, Any]:
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                message = self._decoder.take()
-            except wire.WireError as error:
-                raise self._lost("crash", f"the worker sent nonsense: {error}") from None
-            if message is not None:
-                if not isinstance(message, dict) or "state" not in message:
-                    raise self._lost("crash", "the worker sent nonsense")
-                return message
-            if time.monotonic() > deadline:
-                raise self._lost("timeout", f"did not {doing} within {seconds:g} s")
-            if self.resident_bytes() > self._memory_bytes:
-                raise self._lost("memory", self._memory_cause())
-            for key, _ in self._selector.select(_TICK_S):
-                piece = os.read(key.fd, 1 << 20)
-                if key.fileobj is self._errors:
-                    self._stderr = (self._stderr + piece)[-_STDERR_BYTES:]
-                    if not piece:
-                        self._selector.unregister(self._errors)
-                elif piece:
-                    self._decoder.feed(piece)
-                else:
-                    raise self._ended()
-
-    def _memory_cause(self) -> str:
-        return f"used more than {self._memory_bytes >> 20} MiB of memory"
-
-    def _ended(self) -> _Lost:
-        for _ in range(100):
-            # Without reaping: until it is reaped, its process group cannot become that of another.
-            if end := os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-                if end.si_code == os.CLD_EXITED:
-                    return self._lost("crash", f"ended with exit status {end.si_status}")
-                return self._lost("crash", f"killed by {signal.Signals(end.si_status).name}")
-            time.sleep(0.01)
-        return self._lost("crash", "the worker closed its output")
-
-    def _lost(self, kind: FailureKind, cause: str) -> _Lost:
-        self.kill()
-        with contextlib.suppress(BlockingIOError):
-            while piece := os.read(self._errors.fileno(), 1 << 16):
-                self._stderr = (self._stderr + piece)[-_STDERR_BYTES:]
-        return _Lost(kind, cause, self._stderr.decode(errors="replace").strip())
-
-    def resident_bytes(self) -> int:
-        """The memory that the process holds now; 0 once it has ended."""
-        fields = _read(Path(f"/proc/{self._process.pid}/statm")).split()
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
-
-    def kill(self) -> None:
-        """Kills the process and all that it started."""
-        with self._reaping:
-            if self._process.returncode is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
-
-    def end(self) -> None:
-        """Kills, waits, closes."""
-        self.kill()
-        with self._reaping:
-            self._process.wait()
-        self._selector.close()
-        for stream in (self._requests, self._replies, self._errors):
-            stream.close()

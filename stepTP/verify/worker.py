@@ -26,8 +26,10 @@ EXPECTED_ERRORS = (
     "ConfigError",
     "IllFormed",
     "InterpreterError",
+    "NoDevice",
     "ParseError",
     "Refused",
+    "SourceError",
     "UnsupportedOp",
     "Unverified",
 )

@@ -1,0 +1,106 @@
+"""Comparing what a program computed with what it should have computed, element by element."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leir.syntax import DType
+from stepTP.verify.tolerance import FORMATS
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """An output as it should be: `value` in float64 (or integers), and how far each element may lie from it."""
+
+    value: Array
+    tolerance: Array
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How an output differs from what is expected.
+
+    `problem` is None where every element is within its tolerance. `tolerance` is that of the element which came
+    nearest to its own (or is furthest beyond it), `share` that element's error as a part of its tolerance; the errors
+    are the largest of all elements, `max_ulp` in units in the last place of the expected value in the output's type.
+    """
+
+    problem: str | None = None
+    tolerance: float = 0.0
+    share: float = 0.0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    max_ulp: float = 0.0
+
+
+def compare(name: str, actual: Array, expected: Expected) -> Difference:
+    """NaN equals only NaN, an infinity only itself, and every other element must lie within its tolerance."""
+    if actual.shape != expected.value.shape:
+        return Difference(f"{name} has the shape {list(actual.shape)}, not {list(expected.value.shape)}")
+    value = np.asarray(actual, dtype=expected.value.dtype)
+    with np.errstate(all="ignore"):
+        special = ~np.isfinite(expected.value)
+        same = (value == expected.value) | (np.isnan(value) & np.isnan(expected.value))
+        error = np.where(same, 0.0, np.abs(np.subtract(value, expected.value, dtype=np.float64)))
+        error = np.where(special & ~same, np.inf, np.nan_to_num(error, nan=np.inf, posinf=np.inf))
+        share = np.where(error == 0, 0.0, np.divide(error, expected.tolerance))
+        share = np.nan_to_num(share, nan=np.inf, posinf=np.inf)
+        size = np.where(special, 0.0, np.abs(expected.value))
+        relative = np.where(error == 0, 0.0, error / size)
+        ulp = np.where(error == 0, 0.0, error / _unit(size, expected.dtype))
+    worst = int(np.argmax(share)) if share.size else 0
+    problem = None
+    if share.size and not float(share.flat[worst]) <= 1.0:
+        place = ",".join(str(int(index)) for index in np.unravel_index(worst, value.shape))
+        where = f"{name}_{{{place}}}" if place else name
+        wrong = int(np.count_nonzero(~(share <= 1.0)))
+        problem = (
+            f"{where} is {value.flat[worst]:.9g}, expected {expected.value.flat[worst]:.9g} "
+            f"within {expected.tolerance.flat[worst]:.3g}; {wrong} of {share.size} elements are wrong"
+        )
+    finite = relative[np.isfinite(relative)]
+    return Difference(
+        problem,
+        float(expected.tolerance.flat[worst]) if share.size else 0.0,
+        float(share.max(initial=0.0)),
+        float(error.max(initial=0.0)),
+        float(finite.max(initial=0.0)),
+        float(ulp.max(initial=0.0)),
+    )
+
+
+def worse(a: Difference, b: Difference) -> Difference:
+    """Two outputs, or two draws, in one: the larger errors, and the tolerance of the larger share."""
+    near = a if a.share >= b.share else b
+    return Difference(
+        a.problem or b.problem,
+        near.tolerance,
+        near.share,
+        max(a.max_abs, b.max_abs),
+        max(a.max_rel, b.max_rel),
+        max(a.max_ulp, b.max_ulp),
+    )
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    """Whether two outputs are equal bit for bit; zeros whatever their sign, and any NaN equals any other."""
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def significant(value: float, digits: int = 3) -> float:
+    """The number rounded to a few significant digits, as it is recorded; 1e308 for infinity, which JSON lacks."""
+    return float(f"{min(value, 1e308):.{digits - 1}e}")
+
+
+def _unit(size: Array, dtype: DType) -> Array:
+    """One unit in the last place of numbers of a size, in a float type; 1 for integers."""
+    format = FORMATS.get(dtype)
+    if format is None:
+        return np.ones_like(size)
+    _, exponent = np.frexp(np.maximum(size, format.smallest))
+    return np.ldexp(1.0, exponent - format.bits)

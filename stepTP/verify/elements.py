@@ -1,0 +1,166 @@
+"""The elements of one tensor under error analysis: each a `Running` value whose sum may still grow."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leir.syntax import AssignOp, DType
+from stepTP.verify import tolerance
+from stepTP.verify.tolerance import FORMATS, RESCALED_TERM_ROUNDINGS, Running
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An output in float64, and for each element how far a right result may lie from it; inf: no bound."""
+
+    value: Array
+    error: Array
+    magnitude: Array
+
+
+class Elements:
+    """A tensor of `shape`, its elements in flat arrays; `value` starts as zeros or as what an input holds."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType, value: Array | None = None) -> None:
+        self.shape = shape
+        self.dtype: DType = dtype
+        self.format = format = FORMATS.get(dtype)
+        self.size = math.prod(shape)
+        kind = np.float64 if format else np.int64
+        self.value = np.zeros(self.size, kind) if value is None else value.astype(kind).reshape(-1)
+        self.error = np.zeros(self.size)
+        self.magnitude = np.abs(self.value).astype(float)
+        self.terms = np.ones(self.size)
+        self.gridded = np.asarray(tolerance.exact(self.value, format).gridded) & np.ones(self.size, bool)
+        self.cost = 1.0
+        self.from_exp = False
+        self._complete: Running | None = None
+
+    def fill(self, identity: float) -> None:
+        """Every element becomes an accumulation of no terms."""
+        if self.format is None and math.isinf(identity):
+            identity = np.iinfo(np.int64).min if identity < 0 else np.iinfo(np.int64).max
+        self.value[:] = identity
+        self.magnitude[:] = 0.0 if math.isinf(identity) else abs(identity)
+        self.terms[:] = 0.0
+
+    def complete(self) -> Running:
+        """All elements with their whole error."""
+        if self._complete is None:
+            running = Running(self.value, self.error, self.magnitude, self.terms, self.gridded)
+            done = tolerance.settled(running, self.format, self.cost)
+            error = done.error if np.any(done.error) else 0.0
+            self._complete = Running(done.value, error, done.magnitude, 1.0, done.gridded)
+        return self._complete
+
+    def forget(self) -> None:
+        """No element has a bound any more."""
+        self.error[:] = np.inf
+        self._complete = None
+
+    def read(self, flat: Array) -> Running:
+        """The elements at flat positions."""
+        done = self.complete()
+        error = 0.0 if isinstance(done.error, float) else np.asarray(done.error)[flat]
+        gridded = np.broadcast_to(np.asarray(done.gridded), self.size)[flat]
+        return Running(self.value[flat], error, np.asarray(done.magnitude)[flat], 1.0, gridded, self.from_exp)
+
+    def bounded(self) -> Bounded:
+        done = self.complete()
+        error = np.broadcast_to(np.asarray(done.error, dtype=float), self.size)
+        return Bounded(self.value.reshape(self.shape), error.reshape(self.shape), self.magnitude.reshape(self.shape))
+
+    def store(self, written: Array, a: Running, mask: Array | None, grid: tuple[int, ...]) -> None:
+        """Stores at flat positions, none of them twice. `written`, `mask`, `a` broadcast over the iterations `grid`."""
+        chosen = None if mask is None else np.broadcast_to(mask, grid)
+        where = np.broadcast_to(written, grid)
+        where = where if chosen is None else where[chosen]
+
+        def put(array: Array, part: Any) -> None:
+            whole = np.broadcast_to(np.asarray(part), grid)
+            array[where] = whole if chosen is None else whole[chosen]
+
+        put(self.value, a.value)
+        put(self.error, a.error)
+        put(self.magnitude, a.magnitude)
+        put(self.gridded, a.gridded)
+        self.terms[where] = 1.0
+        self.from_exp = a.from_exp
+        self._complete = None
+
+    def accumulate(
+        self,
+        op: AssignOp,
+        written: Array,
+        a: Running,
+        mask: Array | None,
+        grid: tuple[int, ...],
+        kept: list[int],
+        injective: bool,
+    ) -> None:
+        """Accumulates at flat positions: first over the axes of `grid` that are not `kept`, then into the elements.
+
+        `injective`: no position occurs twice over the kept axes; otherwise `op` is a sum.
+        """
+        axes = tuple(axis for axis in range(len(grid)) if axis not in kept)
+
+        def whole(part: Any, identity: Any) -> Array:
+            array = np.broadcast_to(np.asarray(part), grid)
+            return array if mask is None else np.where(mask, array, identity)
+
+        def total(part: Any) -> Array:
+            if mask is not None:
+                return whole(part, 0).sum(axis=axes, keepdims=True)
+            array = np.asarray(part)
+            array = array.reshape((1,) * (len(grid) - array.ndim) + array.shape)
+            constant = [axis for axis in axes if array.shape[axis] == 1]
+            varying = tuple(axis for axis in axes if axis not in constant)
+            return array.sum(axis=varying, keepdims=True) * math.prod(grid[axis] for axis in constant)
+
+        small = tuple(1 if axis in axes else size for axis, size in enumerate(grid))
+        where = np.broadcast_to(written, small)
+        self._complete = None
+        if op == "+=":
+            gridded = np.broadcast_to(whole(a.gridded, True).all(axis=axes, keepdims=True), small)
+            parts = ((self.value, a.value), (self.error, a.error), (self.magnitude, a.magnitude), (self.terms, a.terms))
+            for array, part in parts:
+                if injective:
+                    array[where] += total(part)
+                else:
+                    np.add.at(array, where, total(part))
+            if injective:
+                self.gridded[where] &= gridded
+            else:
+                np.logical_and.at(self.gridded, where, gridded)
+            self.cost = max(self.cost, RESCALED_TERM_ROUNDINGS if a.from_exp else 1.0)
+            return
+        old = Running(self.value[where], self.error[where], self.magnitude[where])
+        count = whole(1.0, 0.0).sum(axis=axes, keepdims=True)
+        if op == "*=":
+            value = whole(a.value, 1).prod(axis=axes, keepdims=True)
+            high = whole(np.abs(a.value) + a.error, 1.0).prod(axis=axes, keepdims=True)
+            product = old.value * value
+            self.error[where] = (np.abs(old.value) + old.error) * high - np.abs(product)
+            self.magnitude[where] = np.abs(product)
+            self.gridded[where] = False
+            self.terms[where] += count
+        else:
+            sign = 1 if op == "max=" else -1
+            nothing = -np.inf if self.format else np.iinfo(np.int64).min + 1
+            ends = [
+                whole(sign * a.value + slack, nothing).max(axis=axes, keepdims=True) for slack in (0, a.error, -a.error)
+            ]
+            olds = [sign * old.value + slack for slack in (0, old.error, -old.error)]
+            best, above, below = (np.maximum(end, before) for end, before in zip(ends, olds, strict=True))
+            product = sign * best
+            apart = np.maximum(above - best, best - below)
+            self.error[where] = np.where(np.isinf(best), 0.0, np.nan_to_num(apart, nan=np.inf, posinf=np.inf))
+            self.magnitude[where] = np.where(np.isinf(best), 0.0, np.abs(best))
+            self.gridded[where] &= whole(a.gridded, True).all(axis=axes, keepdims=True)
+            self.terms[where] = 1.0
+        self.value[where] = product.astype(self.value.dtype)

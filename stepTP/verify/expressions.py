@@ -1,0 +1,182 @@
+"""The value of an expression over a whole iteration space at once, with its error bound."""
+
+import math
+from functools import lru_cache
+from typing import Any, assert_never
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from leir.analysis.types import COMPARISONS, Type, Weak, promote, strong, type_of
+from leir.syntax import (
+    Access,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    DType,
+    Expr,
+    Integer,
+    Real,
+    Select,
+    Unary,
+    Variable,
+    operands,
+)
+from stepTP.verify import tolerance
+from stepTP.verify.elements import Elements
+from stepTP.verify.tolerance import FORMATS, Format, Running
+
+Array = NDArray[Any]
+Bindings = dict[str, Any]  # loop variables: numbers, or arrays that broadcast over the iteration space
+
+_COMPARE = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+_INCREASING = {"exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "tanh": np.tanh}
+_DOMAIN = {"log": 0.0, "log1p": -1.0}
+
+
+class Expressions:
+    """Evaluates expressions on the tensors as they are now."""
+
+    def __init__(self, dtypes: dict[str, DType], tensors: dict[str, Elements]) -> None:
+        self.dtypes, self.tensors = dtypes, tensors
+        self.types: dict[Expr, Type] = {}
+
+    def flat(self, access: Access, names: Bindings) -> Array:
+        """The element's number in the flat tensor; past the ends, where a guard or branch protects it, the nearest."""
+        shape = self.tensors[access.tensor].shape
+        flat = np.zeros((), dtype=np.int64)
+        for index, size in zip(access.indices, shape, strict=True):
+            flat = flat * size + np.clip(self.visit(index, names).value, 0, size - 1)
+        return flat
+
+    def type(self, expression: Expr) -> Type:
+        kind = self.types.get(expression)
+        if kind is None:
+            kind = self.types[expression] = type_of(expression, self.dtypes)
+        return kind
+
+    def operand(self, expression: Expr, kind: Type, names: Bindings) -> Running:
+        """An operand of an operation that computes in `kind`, converted to it."""
+        own = self.type(expression)
+        format = None if isinstance(kind, Weak) else FORMATS.get(kind)
+        if isinstance(own, Weak):
+            if isinstance(kind, Weak) or not _is_literal(expression):
+                return self.visit(expression, names, kind)
+            return tolerance.literal(own.value, format)
+        running = self.visit(expression, names)
+        return tolerance.stored(running, None, format) if own not in FORMATS and format else running
+
+    def visit(self, expression: Expr, names: Bindings, kind: Type | None = None) -> Running:
+        """The value in its own type, or, where that is weak, in `kind`."""
+        own = self.type(expression)
+        if isinstance(own, Weak) and _is_literal(expression):
+            return tolerance.exact(own.value)
+        kind = strong(kind or own) if isinstance(own, Weak) else own
+        format = FORMATS.get(kind)
+        match expression:
+            case Variable(name):
+                return tolerance.exact(names[name])
+            case Access(tensor, indices):
+                element = self.tensors[tensor].read(self.flat(expression, names))
+                if any(np.any(self.visit(index, names).error) for index in indices):
+                    return Running(element.value, np.full(np.shape(element.value), np.inf), element.magnitude)
+                return element
+            case Unary("-", operand):
+                return tolerance.negate(self.operand(operand, kind, names))
+            case Unary(_, operand):
+                inner = self.visit(operand, names)
+                return Running(1 - np.asarray(inner.value), inner.error, 1.0)
+            case Binary(op, left, right):
+                return self.binary(op, left, right, kind, format, names)
+            case Call(function, (argument,)):
+                return self.call(function, self.operand(argument, kind, names), format)
+            case Call(function, (left, right)):
+                a, b = self.operand(left, kind, names), self.operand(right, kind, names)
+                return (tolerance.maximum if function == "max" else tolerance.minimum)(a, b, format)
+            case Select(condition, then, otherwise):
+                test = self.visit(condition, names)
+                a, b = self.operand(then, kind, names), self.operand(otherwise, kind, names)
+                return tolerance.select(test, a, b, format)
+            case Cast(dtype, operand):
+                return self.converted(operand, dtype, names)
+            case Integer() | Real() | Call():
+                raise AssertionError(f"literals are weak, and functions take one or two arguments: {expression}")
+            case _:
+                assert_never(expression)
+
+    def converted(self, expression: Expr, dtype: DType, names: Bindings) -> Running:
+        """The value as a tensor of `dtype` stores it."""
+        own = self.type(expression)
+        value = self.operand(expression, dtype, names)
+        if isinstance(own, Weak):
+            return _truncated(value, own, dtype) if dtype == "bool" else value
+        return _truncated(tolerance.stored(value, FORMATS.get(own), FORMATS.get(dtype)), own, dtype)
+
+    def binary(
+        self, op: BinaryOp, left: Expr, right: Expr, kind: DType, format: Format | None, names: Bindings
+    ) -> Running:
+        if op in COMPARISONS:
+            common = promote(self.type(left), self.type(right))
+            a, b = self.operand(left, common, names), self.operand(right, common, names)
+            return tolerance.compare(_COMPARE[op], a, b, None if isinstance(common, Weak) else FORMATS.get(common))
+        a, b = self.operand(left, kind, names), self.operand(right, kind, names)
+        match op:
+            case "+" | "-":
+                return tolerance.add(a, b, format, 1.0 if op == "+" else -1.0)
+            case "*":
+                return tolerance.multiply(a, b, format)
+            case "/":
+                assert format
+                return tolerance.divide(a, b, format)
+            case "**":
+                assert format
+                return tolerance.power(a, b, format)
+            case "&&" | "||":
+                x, y = np.asarray(a.value) != 0, np.asarray(b.value) != 0
+                value = (x & y if op == "&&" else x | y).astype(np.int64)
+                return Running(value, np.maximum(a.error, b.error), np.abs(value))
+            case _:  # a divisor of 0 stands only in a branch that is not taken
+                divisor = np.where(np.asarray(b.value) == 0, 1, b.value)
+                return tolerance.exact((np.floor_divide if op == "//" else np.mod)(a.value, divisor))
+
+    def call(self, function: str, a: Running, format: Format | None) -> Running:
+        if function == "abs":
+            return tolerance.absolute(a, format)
+        if function in ("floor", "round"):
+            return tolerance.stepped(np.floor if function == "floor" else np.rint, a, format)
+        assert format
+        if function == "sqrt":
+            return tolerance.square_root(a, format)
+        if function in ("sin", "cos"):
+            return tolerance.lipschitz(np.sin if function == "sin" else np.cos, a, format)
+        if function == "erf":
+            return tolerance.monotone(_erf, a, format)
+        return tolerance.monotone(_INCREASING[function], a, format, _DOMAIN.get(function, -math.inf))
+
+
+def _erf(x: Any) -> Any:
+    return torch.erf(torch.as_tensor(np.asarray(x, dtype=np.float64))).numpy()
+
+
+@lru_cache(maxsize=4096)
+def _is_literal(expression: Expr) -> bool:
+    """Whether an expression has no operand but numbers: then its type is its value."""
+    if isinstance(expression, Access | Variable):
+        return False
+    return all(_is_literal(operand) for operand in operands(expression))
+
+
+def _truncated(a: Running, computed: Type, kept: DType) -> Running:
+    """A float stored to an integer loses its fraction; a number stored to bool is tested for nonzero."""
+    if kept in FORMATS:
+        return a
+    if kept == "bool":
+        return tolerance.compare(np.not_equal, a, tolerance.exact(0), None)
+    if isinstance(computed, Weak) or computed not in FORMATS:
+        return a
+    whole = tolerance.stepped(np.trunc, a, FORMATS[computed])
+    return Running(np.asarray(whole.value).astype(np.int64), whole.error, whole.magnitude)

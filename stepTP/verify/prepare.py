@@ -1,0 +1,128 @@
+"""What a source's programs are verified against: input draws, reference outputs, and how far each element may be off.
+
+The reference is the source itself in float64 (the PyTorch module, see `reference.py`). The tolerances come from the
+error analysis of the source's plain program; that analysis also computes the outputs in float64, and the two must
+agree: a translation that computes something else is found here, before any step is built on it.
+
+    tolerance = E + E64 + 16 u64 M + |reference - plain program in float64|
+
+E is the bound of `tolerance.py` in the program's types, E64 the same in f64 (the reference's own roundings; it doubles
+the tolerance of f64 programs), M the magnitude of the terms.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leir.edit import with_dtypes
+from leir.syntax import Program
+from stepTP.verify.analysis import analyse
+from stepTP.verify.compare import Difference, Expected, compare, worse
+from stepTP.verify.elements import Bounded
+from stepTP.verify.inputs import ATTEMPTS, KINDS, Draw, Profile, draw_inputs
+
+Array = NDArray[Any]
+Outputs = dict[str, Array]
+Reference = Callable[[dict[str, Array]], Outputs]
+
+_AGREEMENT = 64.0  # how many times the bound in float64 the reference and the plain program may lie apart
+_FLOOR = 16 * 2.0**-53  # of the magnitude: the reference may compute the same formula in some other way
+
+
+class Unverified(Exception):
+    """A source's programs cannot be verified; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One draw of inputs, and the outputs that a right program computes from them."""
+
+    draw: Draw
+    inputs: dict[str, Array]
+    expected: dict[str, Expected]
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """The draws of a source. `skipped`: those without a finite reference and bounds in any attempt, with the reason."""
+
+    trials: tuple[Trial, ...]
+    skipped: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(trial.draw.name for trial in self.trials)
+
+
+def prepare(
+    program: Program, reference: Reference, profiles: Sequence[Profile], source: str, draws: int = 1, seed: int = 0
+) -> Trials:
+    """`draws` trials of each kind of input. Raises Unverified where the program is not its source's, or none works."""
+    trials: list[Trial] = []
+    skipped: list[tuple[str, str]] = []
+    for kind in KINDS:
+        for number in range(draws):
+            problem = ""
+            for attempt in range(ATTEMPTS):
+                draw = Draw(kind, number, attempt)
+                found = _trial(program, reference, draw, draw_inputs(profiles, draw, seed, source))
+                if isinstance(found, Trial):
+                    trials.append(found)
+                    break
+                problem = found
+            else:
+                skipped.append((Draw(kind, number).name, problem))
+    if not trials:
+        raise Unverified(f"no input draw can be checked: {skipped[-1][1]}")
+    return Trials(tuple(trials), tuple(skipped))
+
+
+def _trial(program: Program, reference: Reference, draw: Draw, inputs: dict[str, Array]) -> Trial | str:
+    """The trial of a draw, or why it says nothing."""
+    wide = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in inputs.items()}
+    values = reference(wide)
+    for name, value in values.items():
+        if not np.all(np.isfinite(value)):
+            return f"the reference of {name} is not finite"
+    single, double = analyse(program, wide), analyse(in_double(program), wide)
+    expected: dict[str, Expected] = {}
+    for output in program.outputs:
+        name = output.tensor
+        if values[name].shape != output.shape:
+            raise Unverified(
+                f"{name} is {list(output.shape)} in the program and {list(values[name].shape)} in its source"
+            )
+        value = values[name].astype(double[name].value.dtype)
+        agreed = _agreement(value, single[name], double[name])
+        if not np.all(np.isfinite(agreed)):
+            return f"{name} has elements without a bound"
+        difference = compare(name, double[name].value, Expected(value, agreed, "f64"))
+        if difference.problem:
+            raise Unverified(
+                f"the program does not compute what its source computes ({draw.name}): {difference.problem}"
+            )
+        apart = np.abs(np.subtract(value, double[name].value, dtype=np.float64))
+        own = single[name].error + double[name].error + _FLOOR * double[name].magnitude + apart
+        expected[name] = Expected(value, own, output.dtype)
+    return Trial(draw, inputs, expected)
+
+
+def in_double(program: Program) -> Program:
+    """The program with every float type f64."""
+    return with_dtypes(program, {"f16": "f64", "bf16": "f64", "f32": "f64"})
+
+
+def _agreement(value: Array, single: Bounded, double: Bounded) -> Array:
+    """How far the reference may lie from the plain program in float64; not finite where a bound is missing."""
+    if value.dtype.kind != "f":
+        return np.where(np.isfinite(single.error), 0.0, np.inf)
+    return np.where(np.isfinite(single.error), _AGREEMENT * (double.error + _FLOOR * double.magnitude), np.inf)
+
+
+def judge(trial: Trial, outputs: Outputs) -> Difference:
+    """All outputs of a trial against what is expected."""
+    return reduce(worse, (compare(name, outputs[name], expected) for name, expected in trial.expected.items()))

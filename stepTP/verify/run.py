@@ -1,0 +1,93 @@
+"""Running a compiled program on the trials of its source, under suspicion.
+
+Outputs and global temporaries are poisoned before every run, inputs must come out as they went in, and every draw runs
+twice, the second time over another poison: whatever a program reads before it has written it, or does not write, shows
+as NaN or as a difference between the two runs. Lifetimes of `s` and `l` tensors are poisoned by the compiled code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stepTP.verify.compare import Difference, same_bits, worse
+from stepTP.verify.prepare import Outputs, Trial, judge
+
+Array = NDArray[Any]
+
+
+class Runnable(Protocol):
+    """A compiled program (`leir.lowering.Executable`)."""
+
+    def new_buffers(self, inputs: dict[str, Array]) -> dict[str, Array]:
+        """The inputs as they are, and a poisoned array for each output and global temporary."""
+        ...
+
+    def run(self, buffers: dict[str, Array]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """What a program did on all trials: how its outputs differ from what is expected, and the outputs, one a trial.
+
+    `outputs` ends at the first trial with a problem.
+    """
+
+    difference: Difference
+    outputs: tuple[Outputs, ...]
+
+
+def observe(program: Runnable, trials: Sequence[Trial]) -> Conduct:
+    """Runs the program on each trial, twice; stops at the first problem."""
+    differences: list[Difference] = []
+    outputs: list[Outputs] = []
+    for trial in trials:
+        found, problem = _run_twice(program, trial)
+        outputs.append(found)
+        difference = judge(trial, found)
+        if difference.problem or problem:
+            text = f"{difference.problem or problem} (inputs {trial.draw.name})"
+            differences.append(Difference(text, *_figures(difference)))
+            break
+        differences.append(difference)
+    return Conduct(reduce(worse, differences), tuple(outputs))
+
+
+def _figures(difference: Difference) -> tuple[float, float, float, float, float]:
+    return difference.tolerance, difference.share, difference.max_abs, difference.max_rel, difference.max_ulp
+
+
+def _run_twice(program: Runnable, trial: Trial) -> tuple[Outputs, str | None]:
+    first, problem = _run(program, trial, poison_again=False)
+    second, _ = _run(program, trial, poison_again=True)
+    for name, array in first.items():
+        if not same_bits(array, second[name]):
+            problem = problem or f"{name} differs between two runs on the same inputs"
+    return first, problem
+
+
+def _run(program: Runnable, trial: Trial, poison_again: bool) -> tuple[Outputs, str | None]:
+    inputs = {name: np.array(array, order="C") for name, array in trial.inputs.items()}
+    buffers = program.new_buffers(inputs)
+    if poison_again:
+        for name, array in buffers.items():
+            if name not in inputs:
+                array[...] = _other_poison(array)
+    program.run(buffers)
+    changed = [name for name, array in inputs.items() if not _same_memory(array, trial.inputs[name])]
+    problem = f"input {changed[0]} is changed by the run" if changed else None
+    return {name: buffers[name] for name in trial.expected}, problem
+
+
+def _other_poison(array: Array) -> float | int | bool:
+    """Finite, unlike the first poison: a maximum may ignore NaN, but not this."""
+    if array.dtype.kind == "f":
+        return float(np.finfo(array.dtype).max) / 4
+    return False if array.dtype.kind == "b" else int(np.iinfo(array.dtype).max) // 4
+
+
+def _same_memory(a: Array, b: Array) -> bool:
+    return a.tobytes() == np.ascontiguousarray(b).tobytes()
