@@ -56,10 +56,9 @@ def affine(expression: Expr, names: Names, atoms: Atoms | None = None) -> str | 
 
 
 def _affine(expression: Expr, names: Names, atoms: Atoms | None) -> str | None:
-    value = constant(expression)
-    if value is not None:
-        return str(value) if value >= 0 else f"({value})"
     match expression:
+        case Integer(value):
+            return str(value)
         case Variable(name):
             return names.get(name)
         case Unary("-", operand):

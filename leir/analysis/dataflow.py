@@ -64,15 +64,30 @@ class Side:
         self.life = lifetimes(program)
         self.fills = fills(program)
         self.outputs = {declaration.tensor: declaration.shape for declaration in program.outputs}
+        self.found: dict[Path, list[Read]] = {}
 
     def reads(self, statement: Statement) -> list[Read]:
         """Reads of the guards around an equation, its own, and its target's old value where that may matter."""
+        if statement.path not in self.found:
+            self.found[statement.path] = self.find_reads(statement)
+        return self.found[statement.path]
+
+    def find_reads(self, statement: Statement) -> list[Read]:
         around = [self.guards[path] for path, _ in statement.guards if path in self.guards]
         own = [use for use in statement.uses if use.mode != "write" or is_partial(statement)]
         return [Read(guard, use) for guard in around for use in guard.uses] + [Read(statement, use) for use in own]
 
-    def question(self, tensor: str, readers: Collection[Path], unordered: Collection[Path]) -> FlowQuestion:
-        """The flow of a tensor into the equations `readers`; `unordered` are accumulations whose own order is free."""
+    def question(
+        self,
+        tensor: str,
+        readers: Collection[Path],
+        unordered: Collection[Path],
+        only: tuple[int, tuple[int, ...]] | None = None,
+    ) -> FlowQuestion:
+        """The flow of a tensor into the equations `readers`; `unordered` are accumulations whose own order is free.
+
+        `only`: the number of one read and the values of the loops around it; all other reads are left out.
+        """
         sinks: list[str] = []
         own_sinks: list[str] = []
         sources: list[str] = []
@@ -89,14 +104,15 @@ class Side:
             if statement.path not in readers:
                 continue
             for n, read in enumerate(self.reads(statement)):
-                if read.use.access.tensor != tensor:
+                if read.use.access.tensor != tensor or (only and only[0] != n):
                     continue
                 instance = f"R{number}_{n}[{','.join([*names, *free_dimensions(read.reader, read.use)])}]"
-                where = conjunction([*domain(statement, "x"), *reach(read.reader, read.use, "x")])
+                fixed = [f"{name} = {value}" for name, value in zip(names, only[1], strict=True)] if only else []
+                where = conjunction([*domain(statement, "x"), *reach(read.reader, read.use, "x"), *fixed])
                 entry = f"{instance} -> {self.element(read.reader, read.use)} : {where}"
                 (own_sinks if is_free and read.use.mode == "update" else sinks).append(entry)
                 schedule.append((instance, [*time(read.reader, "x"), "0"]))
-        if tensor in self.outputs:
+        if tensor in self.outputs and only is None:
             instance, element, box = final_values(self.outputs[tensor])
             sinks.append(f"{instance} -> {element} : {box}")
             schedule.append((instance, [str(len(self.program.body))]))

@@ -7,11 +7,10 @@ each tensor (`leir.analysis.dataflow`) is mapped through a correspondence of equ
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from leir.analysis.affine import affine, is_exact
+from leir.analysis.affine import affine, constant
 from leir.analysis.dataflow import (
-    FlowQuestion,
     Side,
     conjunction,
     final_values,
@@ -20,11 +19,14 @@ from leir.analysis.dataflow import (
     tensor_written,
     union,
 )
-from leir.analysis.isl import TooHard, a_set, a_union, bounded, example, library
-from leir.analysis.model import Statement, domain, names_at
-from leir.edit import substitute_in, with_operands
+from leir.analysis.equality import SameValue, opaque_conditions
+from leir.analysis.isl import TooHard
+from leir.analysis.model import Statement, domain
+from leir.analysis.order import Suspect, keeps_order
+from leir.analysis.relations import Instance, wrong_instance, wrong_writer
+from leir.edit import substitute_in
 from leir.printer import expression_text, statement_text
-from leir.syntax import Access, Equation, Expr, Path, Place, Program, Variable, operands
+from leir.syntax import Equation, Expr, Integer, Path, Place, Program, Unary, Variable
 
 
 class Origin(NamedTuple):
@@ -42,7 +44,6 @@ class Origin(NamedTuple):
 
 Code = Literal["instances-differ", "expression-differs", "writer-differs", "fill-differs", "not-provable"]
 Correspondence = Mapping[Path, Origin | None]
-Instance = tuple[str, tuple[int, ...]]  # a name in isl and its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,26 @@ def flow_difference(
 ) -> FlowDifference | None:
     """None if every value read, and every output at the end, is provably written by the same instance as before.
 
+    Both programs must be well formed but for loop kinds; dtypes of temporaries are the caller's to compare.
     `correspondence` says for each equation of `after` where it comes from: None, or no entry, for a new one. Equations
     of the top-level statements that both programs begin or end with need no entry. Every instance of an equation of
     `before` must run exactly once, but for equations in `removed`. Reads of new equations are not compared, and nothing
     that is compared may read what a new equation wrote. `unordered` names accumulations of `after` whose own order is
     free (reassociation): their readers must still find the same set of terms.
     """
-    comparison = _Comparison(before, after, correspondence, unordered)
+    pairs = tuple(sorted(correspondence.items()))
+    return _flow_difference(before, after, pairs, tuple(removed), tuple(unordered))
+
+
+@lru_cache(maxsize=256)
+def _flow_difference(
+    before: Program,
+    after: Program,
+    correspondence: tuple[tuple[Path, Origin | None], ...],
+    removed: tuple[Path, ...],
+    unordered: tuple[Path, ...],
+) -> FlowDifference | None:
+    comparison = _Comparison(before, after, dict(correspondence), unordered)
     try:
         comparison.compare_instances(removed)
         comparison.compare_expressions()
@@ -180,7 +194,7 @@ class _Comparison:
     def compare_images(self, statement: Statement, images: list[Path]) -> None:
         whole = f"{{ S[{','.join(statement.dimensions('x'))}] : {conjunction(domain(statement, 'x'))} }}"
         pieces = union([self.instances(image, f"A{number}", "S") for number, image in enumerate(images)])
-        wrong = _wrong_instance(whole, pieces)
+        wrong = wrong_instance(whole, pieces)
         if wrong is not None:
             reason, values = wrong
             shown = f"{statement_text(statement.node)}{_at(statement, values)} {reason}"
@@ -213,12 +227,13 @@ class _Comparison:
     def computes_the_same(self, old: Statement, new: Statement, origin: Origin) -> bool:
         assert isinstance(old.node, Equation) and isinstance(new.node, Equation)
         values = {loop.variable: e for (_, loop), e in zip(old.loops, origin.variables, strict=True)}
-        was = [*_opaque_conditions(old), old.node.target, old.node.value]
-        becomes = [*_opaque_conditions(new), new.node.target, new.node.value]
+        was = [*opaque_conditions(old), old.node.target, old.node.value]
+        becomes = [*opaque_conditions(new), new.node.target, new.node.value]
         inputs = {declaration.tensor for declaration in self.before.program.inputs}
-        same = _SameValue(inputs, new)
+        same = SameValue(inputs, new)
         return (
             old.node.op == new.node.op
+            and _tensors_read(self.before, old) == _tensors_read(self.after, new)
             and len(was) == len(becomes)
             and all(same.holds(substitute_in(a, values), b) for a, b in zip(was, becomes, strict=True))
         )
@@ -230,16 +245,40 @@ class _Comparison:
         changed += [s for path, s in self.after.equations.items() if path not in self.same]
         compared = [path for path, origin in self.origins.items() if origin.reads]
         for tensor in dict.fromkeys(tensor_written(statement) for statement in changed):
+            if self.is_kept_by_order(tensor):
+                continue
             old = self.before.question(tensor, [self.origins[path].path for path in compared], self.unordered_before)
             new = self.after.question(tensor, compared, self.unordered)
-            wrong = _wrong_writer(old, new, self.matched(tensor, compared))
+            wrong = wrong_writer(old, new, self.matched(tensor, compared))
             if wrong is not None:
-                raise self.wrong_writer(tensor, *wrong)
+                raise self.writer_differs(tensor, *wrong)
             was, becomes = self.before.fills.get(tensor), self.after.fills.get(tensor)
             if was != becomes and not flow(old)[1].is_empty():
                 raise _Differs(
                     "fill-differs", f"{tensor} was filled for {was or 'nothing'}, now for {becomes or 'nothing'}"
                 )
+
+    def is_kept_by_order(self, tensor: str) -> bool:
+        """Whether the order of accesses proves that a tensor flows as before; a difference at a suspect is raised."""
+        origins = {path: (o.path, o.variables) for path, o in self.origins.items() if o.reads}
+        found = keeps_order(self.before, self.after, tensor, origins, self.same, self.unordered)
+        if isinstance(found, Suspect):
+            self.compare_suspect(tensor, found)
+        return found is True and self.before.fills.get(tensor) == self.after.fills.get(tensor)
+
+    def compare_suspect(self, tensor: str, suspect: Suspect) -> None:
+        """Raise if one instance of a read finds another writer."""
+        origin, statement = self.origins[suspect.path], self.after.equations[suspect.path]
+        here = {
+            loop.variable: _integer(value) for (_, loop), value in zip(statement.loops, suspect.values, strict=True)
+        }
+        values = [constant(substitute_in(value, here)) for value in origin.variables]
+        there = tuple(value for value in values if value is not None)
+        old = self.before.question(tensor, [origin.path], self.unordered_before, (suspect.read, there))
+        new = self.after.question(tensor, [suspect.path], self.unordered, (suspect.read, suspect.values))
+        wrong = wrong_writer(old, new, self.matched(tensor, [suspect.path]))
+        if wrong is not None:
+            raise self.writer_differs(tensor, *wrong)
 
     def matched(self, tensor: str, compared: list[Path]) -> str:
         """The map from readers and writers of a tensor in `after` to those in `before`, as isl text."""
@@ -264,7 +303,7 @@ class _Comparison:
             parts.append(f"{instance} -> {instance}")
         return union(parts)
 
-    def wrong_writer(self, tensor: str, reader: Instance, old: list[Instance], new: list[Instance]) -> _Differs:
+    def writer_differs(self, tensor: str, reader: Instance, old: list[Instance], new: list[Instance]) -> _Differs:
         name, values = reader
         changed = f"was written by {self.shown(old)}, and now by {self.shown(new)}"
         if name == "End":
@@ -285,95 +324,14 @@ class _Comparison:
         return (" and ".join(texts) if texts else "nothing") + (" and others" if len(writers) > 2 else "")
 
 
-class _SameValue:
-    """Whether expressions are equal in every instance of a statement, up to the storage of what is not an input."""
-
-    def __init__(self, inputs: set[str], statement: Statement) -> None:
-        self.inputs = inputs
-        self.statement = statement
-        self.names = statement.names("x")
-
-    def holds(self, old: Expr, new: Expr) -> bool:
-        if old == new:
-            return True
-        match old, new:
-            case Access(tensor, old_indices), Access(other, new_indices) if tensor == other:
-                if tensor not in self.inputs:
-                    old_indices = tuple(e for e in old_indices if affine(e, self.names) is None)
-                    new_indices = tuple(e for e in new_indices if affine(e, self.names) is None)
-                return self.all_hold(old_indices, new_indices)
-            case _:
-                a, b = affine(old, self.names), affine(new, self.names)
-                if a is not None and b is not None:
-                    where = conjunction([*domain(self.statement, "x"), f"{a} != {b}"])
-                    return example(f"{{ [{','.join(self.statement.dimensions('x'))}] : {where} }}") is None
-                below = operands(old)
-                if type(old) is not type(new) or len(below) != len(operands(new)) or not below:
-                    return False
-                return with_operands(new, below) == old and self.all_hold(below, operands(new))
-
-    def all_hold(self, old: tuple[Expr, ...], new: tuple[Expr, ...]) -> bool:
-        return len(old) == len(new) and all(self.holds(a, b) for a, b in zip(old, new, strict=True))
+def _tensors_read(side: Side, statement: Statement) -> list[str]:
+    return [read.use.access.tensor for read in side.reads(statement)]
 
 
-def _opaque_conditions(statement: Statement) -> list[Expr]:
-    """The conditions of the guards around a statement that the instances' domain does not express."""
-    return [g.condition for p, g in statement.guards if not is_exact(g.condition, names_at(statement, p, "x"))]
+def _integer(value: int) -> Expr:
+    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
 
 
 def _at(statement: Statement, values: tuple[int, ...]) -> str:
     named = [f"{loop.variable}={value}" for (_, loop), value in zip(statement.loops, values, strict=False)]
     return f" at {', '.join(named)}" if named else ""
-
-
-@lru_cache(maxsize=2_000)
-def _wrong_instance(whole: str, pieces: str) -> tuple[str, tuple[int, ...]] | None:
-    """An instance that runs never, twice, or although it should not; None if there is none. Raises TooHard."""
-
-    def ask() -> tuple[str, tuple[int, ...]] | None:
-        wanted, runs = a_set(whole).to_union_set(), a_union(pieces)
-        ran = runs.range()
-        for reason, wrong in (("no longer runs", wanted.subtract(ran)), ("did not run before", ran.subtract(wanted))):
-            if not wrong.is_empty():
-                return reason, _instances(wrong)[0][1]
-        if not runs.is_injective():
-            pairs = runs.apply_range(runs.reverse())
-            twice = pairs.subtract(runs.domain().identity()).domain().apply(runs)
-            return "runs twice", _instances(twice)[0][1]
-        return None
-
-    return bounded(ask)
-
-
-@lru_cache(maxsize=2_000)
-def _wrong_writer(
-    old: FlowQuestion, new: FlowQuestion, match: str
-) -> tuple[Instance, list[Instance], list[Instance]] | None:
-    """A reader whose writers differ, in terms of `before`, with its writers before and after. Raises TooHard."""
-    old_flow, new_flow = flow(old)[0], flow(new)[0]
-
-    def ask() -> tuple[Instance, list[Instance], list[Instance]] | None:
-        matching = a_union(match)
-        moved = new_flow.apply_domain(matching).apply_range(matching)
-        for more, less in ((old_flow, moved), (moved, old_flow)):
-            difference = more.subtract(less)
-            if not difference.is_empty():
-                reader = library().UnionSet.from_point(difference.range().sample_point())
-                was, becomes = (side.intersect_range(reader).domain() for side in (old_flow, moved))
-                return _instances(reader)[0], _instances(was), _instances(becomes)
-        return None
-
-    return bounded(ask)
-
-
-def _instances(found: Any) -> list[Instance]:
-    """The first point of each named set of a union, in the order of names."""
-    result: list[Instance] = []
-    dimension = library().dim_type.set
-    pieces: list[Any] = []
-    found.foreach_set(pieces.append)
-    for piece in pieces:
-        point = piece.lexmin().sample_point()
-        values = tuple(point.get_coordinate_val(dimension, n).to_python() for n in range(piece.dim(dimension)))
-        result.append((piece.get_tuple_name(), values))
-    return sorted(result)
