@@ -21,17 +21,23 @@ BATCH = 16  # rows of one replay job
 def verify(
     where: RunOrFile,
     target: Annotated[list[str] | None, typer.Option(help="Only on this target; may be given again.")] = None,
-    draws: Annotated[int, typer.Option(help="Input draws of each kind.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Keys the draws; a build's own are those of its seed.", min=0)] = 0,
+    draws: Annotated[
+        int | None, typer.Option(help="Input draws of each kind; a run's own by default, else 1.", min=1)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Keys the draws; a run's own by default, else 0.", min=0)] = None,
     workers: Workers = None,
     json: Json = False,
 ) -> None:
     """Compile and run the program of every step again, against its PyTorch source. Exit code 1 if one fails."""
     from stepTP.config import Verify
+    from stepTP.manifest import load_manifest
     from stepTP.verify.pool import Pool
     from stepTP.walk import Check, verify_all
 
     steps, programs = step_rows(where)
+    begun = load_manifest(where).identity if where.is_dir() else None
+    draws = draws or (begun.config["verify"]["draws"] if begun else 1)
+    key = seed if seed is not None else begun.seed if begun else 0
     problems: list[dict[str, str]] = []
     with Pool(workers) as pool, _bar("verify", len(steps)) as bar:
 
@@ -42,7 +48,7 @@ def verify(
             targets = tuple(target or [verdict.target for verdict in rows[0].verification])
             settings = Verify.model_validate({"targets": targets, "draws": draws})
             checks = [Check(row.leir_after, row.leir_before, row.bit_exact) for row in rows]
-            answers = verify_all(pool, settings, seed, source, checks)
+            answers = verify_all(pool, settings, key, source, checks)
             found = [(row.id, _verdict_problem(answer)) for row, answer in zip(rows, answers, strict=True)]
             return [{"id": name, "message": message} for name, message in found if message]
 

@@ -1,0 +1,101 @@
+"""Builds with everything real: translation, strategies, compiled verification, reasoning."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TINY = (
+    "name: tiny\nsources: {families: [softmax], per_family: 1}\n"
+    "walk: {depth: 2, breadth: 1, per_strategy: 1}\nsources_per_shard: 1\n"
+)
+
+
+def steptp(*arguments: str | Path, code: int = 0) -> Any:
+    """A command's JSON."""
+    command = [sys.executable, "-m", "stepTP.cli", *map(str, arguments), "--json"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == code, result.stdout + result.stderr
+    return json.loads(result.stdout)
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "tiny.yaml").write_text(TINY)
+    report = steptp("build", folder / "tiny.yaml", "--out", folder / "run", "--workers", "2")
+    assert report["rows"]["programs"] == 1 and report["rows"]["steps"] >= 4, report
+    assert not any("bug" in cause or "crash" in cause for cause in report["rejected"]), report
+    return folder / "run"
+
+
+def test_rows_replay_and_changed_ones_do_not(tiny: Path, tmp_path: Path) -> None:
+    steps = rows(tiny / "steps.jsonl")
+    other = json.loads(json.dumps(steps[0]))
+    other["leir_after"] = steps[1]["leir_after"]
+    (tmp_path / "steps.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (other, *steps[1:])))
+    report = steptp("replay", tmp_path / "steps.jsonl", "--workers", "1", code=1)
+    assert report["rows"] == len(steps)
+    assert {problem["id"] for problem in report["failed"]} == {steps[0]["id"]}
+
+
+def test_rows_verify_and_wrong_ones_do_not(tiny: Path, tmp_path: Path) -> None:
+    steps, programs = rows(tiny / "steps.jsonl"), (tiny / "programs.jsonl").read_text()
+    wrong = json.loads(json.dumps(steps[0]))
+    head, body = wrong["leir_before"].split("\n", 1)
+    wrong["leir_after"] = f"{head}\n{body.replace('=exp(', '=1.001*exp(')}"
+    assert wrong["leir_after"] != wrong["leir_before"]
+    text = "".join(json.dumps(row) + "\n" for row in (wrong, *steps[1:]))
+    (tmp_path / "steps.jsonl").write_text(text + programs)
+    report = steptp("verify", tmp_path / "steps.jsonl", "--workers", "1", code=1)
+    assert report["rows"] == len(steps)
+    assert [problem["id"] for problem in report["failed"]] == [wrong["id"]]
+    assert "wrong-result" in report["failed"][0]["message"]
+
+
+@pytest.mark.slow
+def test_workers_change_no_byte(tiny: Path, tmp_path: Path) -> None:
+    steptp("build", tiny.parent / "tiny.yaml", "--out", tmp_path / "one", "--workers", "1")
+    assert contents(tmp_path / "one") == contents(tiny)
+
+
+@pytest.mark.slow
+def test_quickstart(tmp_path: Path) -> None:
+    """What the README promises of the sample, and that it survives a lost shard."""
+    config, folder = ROOT / "configs/quickstart.yaml", tmp_path / "run"
+    start = time.monotonic()
+    report = steptp("build", config, "--out", folder)
+    print(f"quickstart: {time.monotonic() - start:.0f} s, {report}")
+    steps = rows(folder / "steps.jsonl")
+    assert len(steps) >= 1000
+    assert len({row["source"]["id"] for row in steps}) >= 30
+    assert len({row["source"]["family"] for row in steps}) >= 12
+    assert {row["depth"] for row in steps} == {1, 2, 3, 4}
+    counts = Counter(row["strategy"] for row in steps)
+    catalog = [entry["name"] for entry in steptp("strategies", "list")]
+    assert all(counts[name] >= 20 for name in catalog), counts
+    for name in catalog:
+        assert len({row["source"]["family"] for row in steps if row["strategy"] == name}) >= 3, name
+    assert not any("bug" in cause or "crash" in cause for cause in report["rejected"]), report
+    before = contents(folder)
+    assert steptp("build", config, "--out", folder)["shards_made"] == 0
+    (folder / "raw/00003.jsonl").unlink()
+    assert steptp("build", config, "--out", folder)["shards_made"] == 1
+    assert contents(folder) == before
+    assert steptp("replay", folder)["failed"] == []
+    assert steptp("verify", folder)["failed"] == []
