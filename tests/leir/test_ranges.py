@@ -94,6 +94,8 @@ def test_underflow_is_seen() -> None:
     assert of("A_i*A_i", A=tiny).zero
     assert not of("cast(f64,A_i)*A_i", A=tiny).zero
     assert of("cast(f16,A_i)", A=tiny).zero
+    assert of("cast(f32,1e-46)").zero
+    assert not of("cast(f64,1e-46)").zero
 
 
 def test_nan_arises_only_where_it_can() -> None:
@@ -108,6 +110,12 @@ def test_nan_arises_only_where_it_can() -> None:
     assert of("log(A_i)", A=span(-1.0, 1.0, "f32")).nan
     assert not of("log(A_i)", A=UNIT).nan
     assert of("sin(A_i)", A=infinite).nan
+
+
+def test_a_comparison_that_fails_for_the_other_sides_nan_proves_nothing() -> None:
+    negative, large = span(-1.0, 1.0, "f32"), span(0.0, 10.0, "f32")
+    assert of("if_then_else(log(A_i)<D_i,0.0,D_i)", A=negative, D=large).high == 10
+    assert of("if_then_else(log(A_i)<D_i,0.0,D_i)", A=UNIT, D=large).high < 1
 
 
 def test_a_divisor_of_either_zero_gives_either_infinity() -> None:
