@@ -1,11 +1,12 @@
 """PyTorch to LEIR: `translate` a module, `load_source` a file that holds one, `verify_translation` the result."""
 
 from stepTP.frontend.emitter import UnsupportedOp
+from stepTP.frontend.reference import InFloat64, in_dtype
 from stepTP.frontend.source import LoadedSource, SourceError, load_source, load_text
 from stepTP.frontend.translation import ExportFailed, Translation, bind, translate
 from stepTP.frontend.verification import Verdict, verify_translation
 
 __all__ = [
-    "ExportFailed", "LoadedSource", "SourceError", "Translation", "UnsupportedOp", "Verdict", "bind", "load_source",
-    "load_text", "translate", "verify_translation",
+    "ExportFailed", "InFloat64", "LoadedSource", "SourceError", "Translation", "UnsupportedOp", "Verdict", "bind",
+    "in_dtype", "load_source", "load_text", "translate", "verify_translation",
 ]  # fmt: skip

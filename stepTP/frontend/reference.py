@@ -10,31 +10,58 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from stepTP.frontend.translation import as_array
 
 _REDRAWS = 4
+_NARROW = (torch.float16, torch.bfloat16, torch.float32)
 
 
 def degenerate(module: torch.nn.Module, inputs: tuple[Any, ...]) -> str | None:
     """Why a module in float64 teaches nothing: an output that is NaN everywhere or never changes, or an input that no
     output depends on; None if it is sound."""
-    outputs = outputs_of(module, inputs)
+    outputs = exact_outputs(module, inputs)
     for number, output in enumerate(outputs):
         if np.isnan(output).all():
             return f"output {number} is NaN everywhere on the reference inputs"
     unchanged = set(range(len(outputs)))
     for drawn in redraws(inputs):
-        unchanged -= _changed(outputs, outputs_of(module, drawn))
+        unchanged -= _changed(outputs, exact_outputs(module, drawn))
     if unchanged:
         return f"output {min(unchanged)} is the same for all inputs"
     for number, leaf in enumerate(tree_leaves(inputs)):
         if isinstance(leaf, torch.Tensor) and _can_vary(leaf):
             draws = redraws(inputs, only=number)
-            if not any(_changed(outputs, outputs_of(module, drawn)) for drawn in draws):
+            if not any(_changed(outputs, exact_outputs(module, drawn)) for drawn in draws):
                 return f"no output depends on input {number}"
     return None
+
+
+class InFloat64(TorchDispatchMode):
+    """While it is entered, every op computes in float64 where it would compute in a narrower float dtype.
+
+    A dtype that the module names (`x.float()`, `torch.zeros(3)`) is widened as its parameters and inputs are.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        return _widened(func(*_widened(args), **_widened(kwargs or {})))
+
+
+def _widened(tree: Any) -> Any:
+    def widen(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in _NARROW:
+            return leaf.to(torch.float64)
+        return torch.float64 if isinstance(leaf, torch.dtype) and leaf in _NARROW else leaf
+
+    return tree_map(widen, tree)
+
+
+def exact_outputs(module64: torch.nn.Module, inputs64: tuple[Any, ...]) -> list[np.ndarray]:
+    """The tensors that a module in float64 returns, with every op inside in float64."""
+    with InFloat64():
+        return outputs_of(module64, inputs64)
 
 
 def in_dtype(

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from leir.edit import map_statement, storage, walk_places, with_dtypes
+from leir.edit import map_statement, with_dtypes
 from leir.interp import InterpreterError, interpret
-from leir.syntax import Cast, DType, Expr, Program, Real
-from stepTP.frontend.reference import degenerate, distance, in_dtype, magnitude, outputs_of, redraws
-from stepTP.frontend.translation import Translation, bind, translate
+from leir.syntax import DType, Expr, Real
+from stepTP.frontend.reference import degenerate, distance, exact_outputs, in_dtype, magnitude, outputs_of, redraws
+from stepTP.frontend.translation import Translation, bind
 
 SLACK = 256  # how many times the module's own rounding error a translation may show: sums in another order
 EPSILON: dict[DType, float] = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
@@ -35,20 +35,13 @@ class Verdict:
 def verify_translation(translation: Translation, module: torch.nn.Module, inputs: tuple[Any, ...]) -> Verdict:
     """The verdict on these inputs. A module that is degenerate is refused first."""
     module64, inputs64 = in_dtype(torch.float64, module, inputs)
-    try:
-        exact = outputs_of(module64, inputs64)
-    except (RuntimeError, TypeError) as error:
-        return Verdict("refused", None, None, f"the module does not run in float64: {_first_line(error)}")
     if reason := degenerate(module64, inputs64):
         return Verdict("refused", None, None, reason)
+    exact = exact_outputs(module64, inputs64)
     rounding = _rounding(module, module64, inputs64)
     try:
         own = _error(translation, inputs, exact, outputs_of(module, inputs), rounding)
-        wide = widened(translation)
-        double = _error(wide, inputs64, exact, exact, rounding)
-        if double.excess > 1:  # the module may name a narrower dtype itself, and round to it
-            named = _narrowest(translate(module64, inputs64).program)
-            double = _error(wide, inputs64, exact, exact, rounding, EPSILON[named])
+        double = _error(widened(translation), inputs64, exact, exact, rounding)
     except InterpreterError as error:
         return Verdict("mismatch", None, None, f"the program has no meaning on the reference inputs: {error}")
     for kind, error in (("float64", double), ("its own dtype", own)):
@@ -65,20 +58,9 @@ def _rounding(module: torch.nn.Module, module64: torch.nn.Module, inputs64: tupl
     worst: list[float] = []
     for drawn in (inputs64, *redraws(inputs64)):
         single = outputs_of(*in_dtype(torch.float32, module, drawn))
-        errors = [distance(a, b) for a, b in zip(single, outputs_of(module64, drawn), strict=True)]
+        errors = [distance(a, b) for a, b in zip(single, exact_outputs(module64, drawn), strict=True)]
         worst = [max(pair) for pair in zip(worst or errors, errors, strict=True)]
     return worst
-
-
-def _narrowest(program: Program) -> DType:
-    """The float dtype of the program with the largest epsilon, casts included."""
-    found: set[DType] = {dtype for dtype, _ in storage(program).values()}
-    found |= {expression.dtype for _, expression in walk_places(program) if isinstance(expression, Cast)}
-    narrowest: DType = "f64"
-    for dtype in EPSILON:
-        if dtype in found and EPSILON[dtype] > EPSILON[narrowest]:
-            narrowest = dtype
-    return narrowest
 
 
 def widened(translation: Translation) -> Translation:
@@ -116,13 +98,12 @@ def _error(
     exact: Sequence[np.ndarray],
     own: Sequence[np.ndarray],
     rounding: Sequence[float],
-    epsilon: float = 0.0,
 ) -> _Error:
     """The program's error on these inputs.
 
     Its outputs may be near the module in float64 (`exact`), or in the dtype at hand (`own`): the two differ where a
     comparison goes the other way. Integers and booleans must be equal to either. `rounding` is the error to expect of
-    f32; it is scaled to the output's dtype, or to `epsilon` where that is wider.
+    f32; it is scaled to the output's dtype.
     """
     found = interpret(translation.program, bind(translation, inputs))
     worst, largest = ("", -1.0), 0.0
@@ -131,14 +112,10 @@ def _error(
         if array.shape != reference.shape or (array.dtype.kind == "f") != (reference.dtype.kind == "f"):
             return _Error(declaration.tensor, np.inf, np.inf)
         error = min(distance(array, reference), distance(array, same))
-        unit = max(EPSILON[declaration.dtype], epsilon) if declaration.dtype in EPSILON else 0.0
+        unit = EPSILON.get(declaration.dtype, 0.0)  # of integers and booleans none may differ
         lost = spread if np.isfinite(spread) else 0.0  # f32 may overflow where f64 does not
         tolerance = SLACK * unit * (lost / EPSILON["f32"] + magnitude(reference))
         excess = error / tolerance if tolerance else np.inf if error else 0.0
         worst = max(worst, (declaration.tensor, excess), key=lambda pair: pair[1])
         largest = max(largest, distance(array, reference))
     return _Error(*worst, largest)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -77,6 +77,11 @@ VERIFIED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "half precision": (lambda x: x.softmax(-1), (draw(4, 5).half(),)),
     "double": (lambda x: x.softmax(-1), (draw(4, 5).double(),)),
     "a cast in the module": (lambda x: x.half().float() * 2, (draw(4, 5),)),
+    "a dtype that the module names": (
+        lambda x: x + torch.zeros(5) + F.one_hot(torch.arange(5), 5).float() @ x.t()[:5].sum(1),
+        (draw(4, 5),),
+    ),
+    "a constant of the module": (lambda x: x * torch.tensor([0.1, 0.2]) + torch.tensor(0.3), (draw(4, 2),)),
     "infinities": (lambda x: x.masked_fill(x > 0, -torch.inf), (draw(4, 5),)),
     "cancellation": (lambda x: (x - x.mean()).sum() + 1e-30 * x.sum(), (draw(4, 5),)),
     "rounding": (lambda x: torch.round(x * 10) / 10 + x, (draw(4, 5),)),
