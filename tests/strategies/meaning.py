@@ -23,18 +23,24 @@ def why_not_same(program: Program, step: Strategy, applied: Applied, seed: int |
     again = parse_step(print_step(step)).apply(program)
     if to_text(again.program) != to_text(applied.program) or again.bit_exact != applied.bit_exact:
         return f"replay from JSON differs: {shown}"
-    if diagnostics := check(applied.program):
-        return f"ill-formed, {diagnostics[0].message}: {shown}"
+    difference = why_not_same_values(program, applied.program, applied.bit_exact, seed)
+    return difference and f"{difference}: {shown}"
+
+
+def why_not_same_values(program: Program, after: Program, bit_exact: bool, seed: int | str) -> str:
+    """What is wrong with a program that a step led to, in words; empty if it computes what the first one does."""
+    if diagnostics := check(after):
+        return f"ill-formed, {diagnostics[0].message}"
     kinds: tuple[InputKind, ...] = ("integers", "normal")
     for kind in kinds:
         inputs = random_inputs(program, seed, kind)
-        before, after = interpret(program, inputs), interpret(applied.program, inputs)
-        exact = applied.bit_exact or (kind == "integers" and keeps_integers_exact(program))
+        expected, found = interpret(program, inputs), interpret(after, inputs)
+        exact = bit_exact or (kind == "integers" and keeps_integers_exact(program))
         for declaration in program.outputs:
             name = declaration.tensor
             tolerance = 0.0 if exact else TOLERANCES.get(declaration.dtype, 0.0)
-            if difference := _difference(before[name], after[name], tolerance):
-                return f"{name} on {kind} inputs, {difference}: {shown}"
+            if difference := _difference(expected[name], found[name], tolerance):
+                return f"{name} on {kind} inputs, {difference}"
     return ""
 
 

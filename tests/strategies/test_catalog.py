@@ -94,10 +94,10 @@ class Doubling(Strategy):
     crash: bool = False
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["Doubling"]:
+    def candidates(cls, program: Program) -> Iterator["Doubling"]:  # noqa: ARG003
         yield cls()
 
-    def facts(self, program: Program) -> Iterator[Fact]:
+    def facts(self, program: Program) -> Iterator[Fact]:  # noqa: ARG002
         yield Fact("has-a-statement", True, "one")
         if self.crash:
             raise ZeroDivisionError

@@ -24,9 +24,9 @@ PATTERNS = (
     B^6_{tx}L^{10}_j[C_{tx,j}=A_{tx,j}*0.5-D_{tx}-log(E_{tx});]""",
     """in A_{4,5,3},W_{3,6};out C_{4,5,6};
     P^4_bL^{5,6,3}_{i,j,k}[D_{b,i,j}+=A_{b,i,k}*W_{k,j};]
-    P^4_bL^{5,6}_{i,j}[E_{b,i} max=if_then_else(j<=i+1,D_{b,i,j},-inf);]
-    P^4_bL^{5,6}_{i,j}[F_{b,i}+=exp(if_then_else(j<=i+1,D_{b,i,j},-inf)-E_{b,i});]
-    P^4_bL^{5,6}_{i,j}[C_{b,i,j}=if_then_else(j<=i+1,exp(D_{b,i,j}-E_{b,i})/F_{b,i},0.0);]""",
+    P^4_bL^{5,6}_{i,j}[E_{b,i} max=if_then_else(j>=i-1,D_{b,i,j},-inf);]
+    P^4_bL^{5,6}_{i,j}[F_{b,i}+=exp(if_then_else(j>=i-1,D_{b,i,j},-inf)-E_{b,i});]
+    P^4_bL^{5,6}_{i,j}[C_{b,i,j}=if_then_else(j>=i-1,exp(D_{b,i,j}-E_{b,i})/F_{b,i},0.0);]""",
     """in A^{f64}_{7,7};out C^{f64}_{7,7};
     L^7_i[L^7_j(j<=i)[D_i max=A_{i,j};]L^7_j(j<=i)[E_i+=exp(A_{i,j}-D_i);]
     L^7_j[C_{i,j}=if_then_else(j<=i,exp(A_{i,j}-D_i)/E_i,0.0);]]""",

@@ -1,0 +1,162 @@
+"""Errors planted in the strategies, one at a time: the tests must catch each.
+
+A planted error is an edit of a module's source. The net is what the other tests do: each case of the strategy's file is
+played and compared, and the steps on the cases and on a few patterns are held to the meaning of their programs.
+"""
+
+import inspect
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from types import ModuleType
+
+import pytest
+
+from leir.parser import parse
+from leir.syntax import Program
+from strategies import base
+from strategies.base import Applied, Fact, Refused, Strategy
+from strategies.catalog import strategy
+from tests.strategies.cases import played, read_cases
+from tests.strategies.meaning import why_not_same_values
+from tests.strategies.walks import PATTERNS, keyed, tried
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """`old` is replaced by `new` in the source of a strategy's module."""
+
+    strategy: str
+    what: str
+    old: str
+    new: str
+
+
+PLANTED = (
+    Planted("loop_split", "the guard lets one iteration too many pass", 'Binary("<", _index', 'Binary("<=", _index'),
+    Planted("loop_split", "the guard forgets the first value", "Integer(loop.first + loop.extent)", "Integer(loop.extent)"),
+    Planted("loop_split", "no guard for the tail", "if loop.extent % self.factor:\n            body", "if False:\n            body"),
+    Planted("loop_split", "the factor in the index is off by one", "Integer(factor)", "Integer(factor + 1)"),
+    Planted("loop_split", "the tail's block is left out", "-(-loop.extent // self.factor)", "loop.extent // self.factor"),
+    Planted("loop_split", "the first value is lost", "self.factor, loop.first, body", "self.factor, 0, body"),
+    Planted("loop_split", "the first value counts twice", "first=0", "first=loop.first"),
+    Planted("loop_split", "the new loop is called like one around or below", "return unused_variable(variables_around", 'return "j" or (variables_around'),
+    Planted("operator_fusion", "the second nest keeps its names", "if v != w}", "if v == w}"),
+    Planted("operator_fusion", "no test of the flow", "yield flow_preserved(program, after, renamed_loops(program, after))", "del after"),
+    Planted("operator_fusion", "the second body comes first", "(*nest.body, *more)", "(*more, *nest.body)"),
+    Planted("operator_fusion", "extents are not compared", "(a.kind, a.extent, a.first) != (b.kind, b.extent, b.first)", "(a.kind, a.first) != (b.kind, b.first)"),
+    Planted("operator_fusion", "first values are not compared", "(a.kind, a.extent, a.first) != (b.kind, b.extent, b.first)", "(a.kind, a.extent) != (b.kind, b.extent)"),
+    Planted("operator_fusion", "axes are not compared", 'a.kind != "B" or a.variable', 'a.kind == "B" or a.variable'),
+    Planted("operator_fusion", "guards are not compared", "if substitute_in(b.condition, names) != a.condition", "if not a.condition"),
+    Planted("operator_fusion", "allocations in between are lost", "*between, fused)", "fused)"),
+    Planted("loop_reorder", "no test of the flow", "yield flow_preserved(", "yield Fact('flow-preserved', True, 'sure') if program else flow_preserved("),
+    Planted("loop_reorder", "guards stay where their variable is not bound", "if bound and n >= bound[0]", "if False"),
+    Planted("loop_reorder", "only the first guard moves", "n >= bound[0]", "n == bound[0]"),
+    Planted("loop_reorder", "a sum of floats counts as exact", 'node.op in ("max=", "min=") or not to_float', "True"),
+    Planted("loop_reorder", "floats cut to integers may come in any order", "(to_float or not is_float(type_of(node.value, types)))", "True"),
+    Planted("loop_reorder", "the nest need not be perfect", "self.inner in below[1:], evidence", "True, evidence"),
+    Planted("set_storage_scope", "no test of the flow", "yield flow_preserved(program, after, same_loops(program, after))", "del after"),
+    Planted("set_storage_scope", "a new dimension forgets the first value", "loop.first + loop.extent", "loop.extent"),
+    Planted("set_storage_scope", "a dimension goes though its subscripts differ", "len(used) == 1 and", "used and"),
+    Planted("set_storage_scope", "a dimension goes though it varies", "variables_of(used[0]) <= around and", ""),
+    Planted("set_storage_scope", "one loop too many separates lifetimes", "len(p) > len(place)", "len(p) >= len(place)"),
+    Planted("set_storage_scope", "lifetimes are not kept apart", "self.added = [(loop.variable", "self.added = [] and [(loop.variable"),
+    Planted("set_storage_scope", "the dtype is lost", "Alloc(self.tensor, tensor.dtype,", 'Alloc(self.tensor, "f32",'),
+    Planted("set_storage_scope", "padding is lost", "(undeclared.dtype, undeclared.shape) == (tensor.dtype, move.shape)", "undeclared.dtype == tensor.dtype"),
+    Planted("set_storage_scope", "a size may be anything", "needed <= limit", "needed > 0"),
+    Planted("online_softmax", "the sum is not rescaled", 'Binary("*", total, factor)', "total"),
+    Planted("online_softmax", "the sum is rescaled the wrong way", "_exp_less(largest, new, guarded)", "_exp_less(new, largest, guarded)"),
+    Planted("online_softmax", "the maximum is not kept", 'Equation(largest, "=", new)', 'Equation(largest, "=", largest)'),
+    Planted("online_softmax", "the maximum starts at zero", 'Equation(largest, "=", MINUS_INFINITY)', 'Equation(largest, "=", Real(0.0))'),
+    Planted("online_softmax", "the sum starts at one", 'Equation(total, "=", Real(0.0))', 'Equation(total, "=", Real(1.0))'),
+    Planted("online_softmax", "no guard for -inf", "_lower_bound(program, match) is None)", "False)"),
+    Planted("online_softmax", "a guard gives 0 for exp(0)", "Real(1.0), power", "Real(0.0), power"),
+    Planted("online_softmax", "the smaller value counts", 'Call("max", (largest', 'Call("min", (largest'),
+    Planted("online_softmax", "the sum is stored as the maximum", 'Equation(match.maximum, "=", largest)', 'Equation(match.maximum, "=", total)'),
+    Planted("online_softmax", "a partial maximum will do", 'reason = why_not_full_reduction(program, self.maximum, "max=")', 'reason = ""'),
+    Planted("online_softmax", "terms need not be the same", "yield _same_terms(program, self, match)", "pass"),
+    Planted("online_softmax", "overflow is not looked at", "if stored != dtype and", "if stored == '' and"),
+)  # fmt: skip
+
+
+def planted(error: Planted) -> type[Strategy]:
+    """The strategy's class from its module's source with the error in it."""
+    original = sys.modules[strategy(error.strategy).__module__]
+    source = inspect.getsource(original)
+    assert source.count(error.old) >= 1, f"{error.what}: the source no longer has {error.old!r}"
+    module = ModuleType(original.__name__)
+    module.__dict__["__file__"] = original.__file__
+    registered = sys.modules[original.__name__]
+    sys.modules[original.__name__] = module  # dataclasses and pydantic look their module up
+    try:
+        exec(compile(source.replace(error.old, error.new), f"<{error.what}>", "exec"), module.__dict__)
+    finally:
+        sys.modules[original.__name__] = registered
+    (found,) = (
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Strategy) and value is not Strategy
+    )
+    return found
+
+
+def caught(cls: type[Strategy]) -> str:
+    """What catches a wrong strategy: `meaning`, `case` or `crash`; empty if nothing does."""
+    cases = read_cases(cls.name)
+    by_case = ""
+    try:
+        for case in cases:
+            program, step = case.program(), case.instance(cls)
+            if changes_meaning(program, step):
+                return "meaning"
+            by_case = by_case or ("case" if played(case, cls) != case else "")
+        if by_case:
+            return by_case
+        for number, text in enumerate(PATTERNS):
+            program = parse(text)
+            steps = list(cls.candidates(program))
+            for step in keyed("planted", number).sample(steps, min(6, len(steps))):
+                if changes_meaning(program, step):
+                    return "meaning"
+    except (AssertionError, LookupError, TypeError, ValueError) as crash:
+        return f"crash ({type(crash).__name__})"
+    return ""
+
+
+def changes_meaning(program: Program, step: Strategy) -> bool:
+    outcome = tried(step, program)
+    return isinstance(outcome, Applied) and bool(
+        why_not_same_values(program, outcome.program, outcome.bit_exact, "planted")
+    )
+
+
+def test_the_net_passes_what_is_right() -> None:
+    for name in dict.fromkeys(error.strategy for error in PLANTED):
+        assert caught(strategy(name)) == ""
+
+
+def test_every_planted_error_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
+    by = {f"{error.strategy}: {error.what}": caught(planted(error)) for error in PLANTED}
+    with capsys.disabled():
+        print("\n" + "\n".join(f"{net or 'NOT CAUGHT':24} {what}" for what, net in by.items()))
+    assert [what for what, net in by.items() if not net] == []
+    nets = Counter(by.values())
+    assert nets["meaning"] >= 10
+
+
+def test_a_contract_without_its_checks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two facts of every step, dropped: the cases that they refuse show it."""
+    for dropped in ("changes-the-program", "stays-well-formed"):
+        with monkeypatch.context() as patch:
+            stated = base._facts_of_any_step
+
+            def fewer(before: Program, after: Program, stated=stated, dropped=dropped) -> list[Fact]:
+                return [fact for fact in stated(before, after) if fact.name != dropped]
+
+            patch.setattr(base, "_facts_of_any_step", fewer)
+            cases = [(case, strategy(n)) for n in ("loop_reorder", "operator_fusion") for case in read_cases(n)]
+            missed = [case for case, cls in cases if case.result.startswith(dropped)]
+            assert missed
+            for case, cls in cases:
+                if case in missed:
+                    assert not isinstance(tried(case.instance(cls), case.program()), Refused)
