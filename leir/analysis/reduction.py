@@ -1,6 +1,4 @@
-"""Whether a nest is a full reduction: each element of its tensor is the sum, or the maximum, of one whole row."""
-
-from collections.abc import Collection
+"""Whether a nest reduces rows, and whether an equation writes no element twice."""
 
 from leir.analysis.dataflow import conjunction
 from leir.analysis.isl import TooHard, example
@@ -11,21 +9,20 @@ from leir.printer import statement_text
 from leir.syntax import Access, AssignOp, Equation, Loop, Path, Program, Variable
 
 
-def why_not_full_reduction(program: Program, nest: Path, op: AssignOp) -> str:
-    """Why the nest at a path is not the full reduction of float rows by an operator, in words; empty if it is.
+def why_not_reduction(program: Program, nest: Path, op: AssignOp) -> str:
+    """Why the nest at a path is not all of a reduction of floats by an operator, in words; empty if it is.
 
     It is if it holds one accumulation by the operator, over at least one loop of the nest, nothing else writes its
-    tensor, no guard around reads it, and each element takes the terms of one row only.
+    tensor, and no guard around reads it.
     """
     levels = perfect_nest(statement_at(program, nest), nest)
     found = sole_equation(statement_at(program, nest), nest)
     if found is None:
         return "the nest holds more than one equation"
-    path, equation = found
+    _, equation = found
     text, tensor = statement_text(equation), equation.target.tensor
     rows = variables_of(equation.target)
-    reduced = [p for p, level in levels if isinstance(level, Loop) and level.variable not in rows]
-    if equation.op != op or not reduced:
+    if equation.op != op or all(level.variable in rows for _, level in levels if isinstance(level, Loop)):
         return f"{text} is no reduction by {op} over a loop of its nest"
     if not is_float(dtypes(program)[tensor]):
         return f"{tensor} is {dtypes(program)[tensor]}, not a float"
@@ -33,24 +30,19 @@ def why_not_full_reduction(program: Program, nest: Path, op: AssignOp) -> str:
         return f"{text} is not the only equation that writes {tensor}"
     if any(a.tensor == tensor for _, level in levels for e in expressions(level) for a in accesses(e)):
         return f"a guard around {text} reads {tensor}"
-    if not is_row_by_row(program, path, reduced):
-        return f"an element of {tensor} may take terms from more than one row"
     return ""
 
 
-def is_row_by_row(program: Program, equation: Path, reduced: Collection[Path]) -> bool:
-    """Whether instances of an equation that write one element in one lifetime differ in the `reduced` loops at most.
-
-    False too where it cannot be proved.
-    """
+def writes_apart(program: Program, equation: Path) -> bool:
+    """Whether no two instances of an equation write one element in one lifetime; False where it cannot be proved."""
     statement = next(s for s in statements_of(program) if s.path == equation)
     assert isinstance(statement.node, Equation)
     target = statement.uses[-1]
     life = lifetimes(program).get(statement.node.target.tensor, 0)
     apart = [
         number
-        for number, (path, loop) in enumerate(statement.loops)
-        if number >= life and path not in reduced and not _is_subscript(target.access, loop.variable)
+        for number, (_, loop) in enumerate(statement.loops)
+        if number >= life and not _is_subscript(target.access, loop.variable)
     ]
     if not apart:
         return True

@@ -11,10 +11,10 @@ names, loop order, layout of D and E, and in how they split their loops; `a` is 
 a register of its own unless it is one access; guards stay around what they guarded. What follows, a division or a
 log-softmax, reads D and E as before.
 
-Legal when: D is a full maximum, and E the full sum of exp(a-D), over the same values of the same rows; nothing else
-writes D and E, and no value that `a` reads changes in between. A row may begin with -inf: both exponentials are guarded
-where their difference would be inf-inf, unless `a` is bounded below. `a` must fit D's type, or its overflow to -inf
-would escape the guard.
+Legal when: D is a full maximum, and E the full sum of exp(a-D), over the same values of the same rows; every row has
+elements of D and E of its own; nothing else writes them, and no value that `a` reads changes in between. A row may
+begin with -inf: both exponentials are guarded where their difference would be inf-inf, unless `a` is bounded below. `a`
+must fit D's type, or its overflow to -inf would escape the guard.
 
 Pays when: the pass over the data costs more than the rescaling, that is, when a row does not stay in cache or two
 kernels become one. At each value one of the two exponentials is taken, as before.
@@ -31,7 +31,7 @@ from typing import ClassVar
 from leir.analysis.flow import Origin
 from leir.analysis.kernels import BYTES
 from leir.analysis.ranges import evidence, ranges
-from leir.analysis.reduction import why_not_full_reduction
+from leir.analysis.reduction import why_not_reduction, writes_apart
 from leir.analysis.softmax import Softmax, equations_of, is_pair, softmax_at, terms_of_sum
 from leir.analysis.types import computing_type, promote, strong, type_of
 from leir.edit import (
@@ -123,10 +123,10 @@ class OnlineSoftmax(Strategy):
         shown = where if siblings and single else f"{where}: two nests of one equation each, the maximum's first"
         yield Fact("paths-are-nests-of-one-list", siblings and single, shown)
         (_, first), (_, second) = equations_of(program, self.maximum, self.sum)
-        reason = why_not_full_reduction(program, self.maximum, "max=")
-        shown = reason or f"{statement_text(first)} is the only write of {first.target.tensor}, row by row"
+        reason = why_not_reduction(program, self.maximum, "max=")
+        shown = reason or f"{statement_text(first)} is all that writes {first.target.tensor}"
         yield Fact("maximum-is-a-full-reduction", not reason, shown)
-        reason = why_not_full_reduction(program, self.sum, "+=")
+        reason = why_not_reduction(program, self.sum, "+=")
         match = None if reason else softmax_at(program, self.maximum, self.sum)
         shown = f"{statement_text(second)} sums exp of {expression_text(first.value)} less its row's maximum"
         if match is None:
@@ -135,6 +135,7 @@ class OnlineSoftmax(Strategy):
             )
         yield Fact("sum-uses-that-maximum", match is not None, shown)
         assert match is not None
+        yield _rows_apart(self.rewrite(program), match)
         fits, shown = _can_be_guarded(program, match)
         yield Fact("minus-infinity-is-guarded", fits, shown)
         yield _same_terms(program, self, match)
@@ -174,6 +175,16 @@ class OnlineSoftmax(Strategy):
         return result
 
 
+def _rows_apart(after: Program, match: Softmax) -> Fact:
+    """That no two rows share an element, not even rows without a term, which store -inf and 0 after the step."""
+    stores = [(path, s.target) for path, s in walk(after) if isinstance(s, Equation)]
+    own = [(path, target) for path, target in stores if target in (match.maximum, match.total)]
+    shared = [target for path, target in own if not writes_apart(after, path)]
+    shown = " and ".join(expression_text(target) for target in shared or (match.maximum, match.total))
+    evidence = f"{shown} may be the element of more than one row" if shared else f"{shown} are another element each row"
+    return Fact("rows-are-apart", not shared, evidence)
+
+
 def _same_terms(program: Program, step: OnlineSoftmax, match: Softmax) -> Fact:
     """That both reductions take the same terms in one nest, at the first's place, as they took in two.
 
@@ -190,7 +201,8 @@ def _same_terms(program: Program, step: OnlineSoftmax, match: Softmax) -> Fact:
     others = [old for old in equation_paths(before) if old not in {origin.path for origin in match.origins}]
     kept = zip((new for new in equation_paths(after) if new not in both), others, strict=True)
     same = {new: Origin(old, tuple(Variable(n.variable) for n in loops_around(after, new))) for new, old in kept}
-    return flow_preserved(before, after, {**same, **both}, unordered=list(both))
+    fact = flow_preserved(before, after, {**same, **both}, unordered=list(both))
+    return fact if fact.holds else replace(fact, evidence=f"with exp and maximum left out of the sum, {fact.evidence}")
 
 
 def _reads(program: Program, tensor: str) -> dict[Path, int]:

@@ -4,6 +4,8 @@ A planted error is an edit of a module's source. The net is what the other tests
 played and compared, and the steps on the cases and on a few patterns are held to the meaning of their programs.
 """
 
+# ruff: noqa: E501 (one planted error a line)
+
 import inspect
 import sys
 from collections import Counter
@@ -73,7 +75,8 @@ PLANTED = (
     Planted("online_softmax", "a guard gives 0 for exp(0)", "Real(1.0), power", "Real(0.0), power"),
     Planted("online_softmax", "the smaller value counts", 'Call("max", (largest', 'Call("min", (largest'),
     Planted("online_softmax", "the sum is stored as the maximum", 'Equation(match.maximum, "=", largest)', 'Equation(match.maximum, "=", total)'),
-    Planted("online_softmax", "a partial maximum will do", 'reason = why_not_full_reduction(program, self.maximum, "max=")', 'reason = ""'),
+    Planted("online_softmax", "a partial maximum will do", 'reason = why_not_reduction(program, self.maximum, "max=")', 'reason = ""'),
+    Planted("online_softmax", "rows may share an element", "yield _rows_apart(self.rewrite(program), match)", "pass"),
     Planted("online_softmax", "terms need not be the same", "yield _same_terms(program, self, match)", "pass"),
     Planted("online_softmax", "overflow is not looked at", "if stored != dtype and", "if stored == '' and"),
 )  # fmt: skip
