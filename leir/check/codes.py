@@ -65,3 +65,14 @@ CODES: dict[str, str] = {
     "phases-exchange-through-global": "data passes between threads, from phase to phase, through a g tensor",
     "local-used-by-two-threads": "two threads use one element of an l tensor",
 }
+
+
+def table() -> str:
+    """The codes as a table in Markdown."""
+    lines = ["| code | meaning |", "|---|---|"]
+    lines += [f"| `{code}` | {meaning.replace('|', chr(92) + '|')} |" for code, meaning in CODES.items()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")

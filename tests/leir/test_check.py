@@ -11,6 +11,7 @@ import pytest
 
 import leir.check
 from leir.check import CODES, IllFormed, Limits, check, check_source, require_well_formed
+from leir.check.codes import table
 from leir.parser import parse, parse_source
 from leir.printer import to_text
 from leir.syntax import (
@@ -292,6 +293,11 @@ def test_every_code_that_a_module_gives_is_in_the_table() -> None:
                 given |= {part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)}
     assert len(given) > 30
     assert given <= set(CODES)
+
+
+def test_the_page_has_the_table() -> None:
+    page = (Path(leir.check.__file__).parent / "README.md").read_text(encoding="utf-8")
+    assert page.endswith(table())
 
 
 def test_reports_everything_at_once() -> None:

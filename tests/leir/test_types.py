@@ -1,13 +1,17 @@
 """In what type expressions compute: promotion, weak literals and their folding, and what breaks a rule."""
 
 import math
+import random
+import warnings
 
+import numpy as np
 import pytest
 
-from leir.analysis.types import Weak, promote, type_of, type_problems
-from leir.edit import walk_expression
+from leir.analysis.types import Weak, is_float, promote, type_of, type_problems
+from leir.edit import replace_expression_at, walk_expression
+from leir.interp import interpret
 from leir.parser import parse, parse_expression
-from leir.syntax import DTYPES, DType
+from leir.syntax import DTYPES, Cast, DType, Equation, Place
 
 TENSORS: dict[str, DType] = {
     "A": "f32", "D": "f64", "H": "f16", "G": "bf16", "I": "i32", "J": "i8", "K": "i64", "Q": "bool",
@@ -120,3 +124,47 @@ def test_types_of_ill_typed_expressions_exist() -> None:
         expression = parse_expression(text)
         for _, part in walk_expression(expression):
             assert isinstance(type_of(part, TENSORS), str | Weak)
+
+
+def random_expression(draw: random.Random, depth: int) -> str:
+    """Values of every type, small enough that no integer overflows."""
+    if depth == 0:
+        return draw.choice([*(f"{tensor}_i" for tensor in TENSORS), "i", "2", "1", "0.1", "1.5", "(1/3)"])
+    one, two = random_expression(draw, depth - 1), random_expression(draw, draw.randrange(depth))
+    condition = draw.choice([f"{one}<{two}", f"{one}=={two}", f"!({two}>{one})", f"{one}!={two}&&{two}<={one}"])
+    return draw.choice([
+        f"({one}+{two})", f"({one}-{two})", f"({one}*{two})", f"({one}/{two})", f"max({one},{two})",
+        f"min({one},{two})", f"abs({one})", f"sqrt(abs({one}))", f"round({one})", f"-{one}", f"({condition})",
+        f"if_then_else({condition},{one},{two})", f"if_then_else({condition},{two},{one})", f"exp({one}*0.1)",
+        f"cast({draw.choice(['f16', 'bf16', 'f32', 'f64', 'i32', 'bool'])},{one})", f"cast(f32,{one})**2",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, 150, 50))
+def test_a_cast_to_the_computing_type_changes_nothing(first: int) -> None:
+    """The interpreter, which has rules of its own, computes each part in the type that the analysis says."""
+    signature = ",".join(f"{tensor}^{{{dtype}}}_4" for tensor, dtype in TENSORS.items())
+    for seed in range(first, first + 50):
+        draw = random.Random(f"types {seed}")
+        program = parse(f"in {signature};out C^{{f64}}_4;L^4_i[C_i={random_expression(draw, draw.randrange(1, 4))};]")
+        inputs = {
+            tensor: np.array(
+                [draw.choice([0.1, 1.7, -2.3, 3.0] if is_float(dtype) else [0, 1, 2, -1]) for _ in range(4)]
+            )
+            for tensor, dtype in TENSORS.items()
+        }
+        numpy_types = {"f16": np.float16, "bf16": np.float16, "f64": np.float64, "i8": np.int8, "i32": np.int32,
+                       "i64": np.int64, "bool": np.bool_}  # fmt: skip
+        arrays = {t: a.astype(numpy_types.get(TENSORS[t], np.float32)) for t, a in inputs.items()}
+        arrays["G"] = np.array([1.5, -0.25, 3.0, 0.5], dtype=np.float32)  # bf16 numbers
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            expected = interpret(program, arrays)["C"]
+            equation = program.body[0].body[0]  # type: ignore[union-attr]
+            assert isinstance(equation, Equation)
+            for within, part in walk_expression(equation.value, (1,)):
+                kind = type_of(part, TENSORS)
+                if not isinstance(kind, Weak):
+                    changed = replace_expression_at(program, Place((0, 0), within), Cast(kind, part))
+                    found = interpret(changed, arrays)["C"]
+                    np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}: {kind} at {within}")
