@@ -39,6 +39,7 @@ class Elements:
         self.gridded = np.asarray(tolerance.exact(self.value, format).gridded) & np.ones(self.size, bool)
         self.cost = 1.0
         self.from_exp = False
+        self.op: AssignOp | None = None  # of the accumulation under way
         self._complete: Running | None = None
 
     def fill(self, identity: float) -> None:
@@ -57,6 +58,11 @@ class Elements:
             error = done.error if np.any(done.error) else 0.0
             self._complete = Running(done.value, error, done.magnitude, 1.0, done.gridded)
         return self._complete
+
+    def settle(self) -> None:
+        """Ends all sums: another operator goes on from here."""
+        self.error[:] = self.complete().error
+        self.terms[:] = np.minimum(self.terms, 1.0)
 
     def forget(self) -> None:
         """No element has a bound any more."""
@@ -124,6 +130,9 @@ class Elements:
 
         small = tuple(1 if axis in axes else size for axis, size in enumerate(grid))
         where = np.broadcast_to(written, small)
+        if self.op not in (None, op):
+            self.settle()
+        self.op = op
         self._complete = None
         if op == "+=":
             gridded = np.broadcast_to(whole(a.gridded, True).all(axis=axes, keepdims=True), small)

@@ -13,6 +13,7 @@ from stepTP.verify.analysis import analyse
 from stepTP.verify.elements import Bounded
 from stepTP.verify.inputs import generator
 from stepTP.verify.tolerance import FORMATS, literal, rounded
+from tests.programs import random_inputs, random_program
 
 F32 = np.float32
 MATMUL = "in A_{8,96},W_{96,8};out C_{8,8};L^{8,8,96}_{i,j,k}[C_{i,j}+=A_{i,k}*W_{k,j};]"
@@ -262,11 +263,31 @@ def test_a_choice_between_two_numbers_takes_the_type_it_meets() -> None:
     assert np.max(result.error / np.abs(result.value)) < 1e-6
 
 
+def test_a_maximum_that_continues_a_sum_keeps_its_roundings() -> None:
+    program = parse("in A_{9,40};out C_{9};L^{9,40}_{i,j}[C_i+=A_{i,j};]L^{9}_i[C_i max=0.1;]L^{9}_i[C_i*=1.1;]")
+    a = normal("mixed", 9, 40)
+    (result,) = analyse(program, {"A": a.astype(float)}).values()
+    assert np.all(result.error[result.value > 0.5] > 1e-6)
+    assert excess(result, interpret(program, {"A": a})["C"]) <= 1.0
+
+
 def test_a_large_nest_runs_in_blocks() -> None:
     text = "in A_{300},D_{200};out C_{300};L^{300,200,50}_{i,j,k}[C_i+=A_i*D_j;]"
     a, d = generator("a").randint(-1, 2, 300).astype(F32), generator("d").randint(0, 2, 200).astype(F32)
     result = bounds(text, A=a, D=d)
     assert np.array_equal(result.value, a.astype(float) * d.sum() * 50)
+
+
+@pytest.mark.parametrize("seed", [*range(30), 593])
+def test_random_programs_are_within_their_bounds(seed: int) -> None:
+    program = random_program(seed)
+    for kind in ("normal", "integers", "wide"):
+        inputs = random_inputs(program, seed, kind)
+        found = interpret(program, inputs)
+        wide = {name: array.astype(float) if array.dtype.kind == "f" else array for name, array in inputs.items()}
+        for name, result in analyse(program, wide).items():
+            error = np.abs(found[name].astype(float) - result.value)
+            assert np.all((error <= result.error) | (found[name] == result.value))
 
 
 def test_f64_programs_have_bounds_of_f64() -> None:
