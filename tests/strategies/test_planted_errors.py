@@ -66,7 +66,7 @@ PLANTED = (
     Planted("set_storage_scope", "the dtype is lost", "Alloc(self.tensor, tensor.dtype,", 'Alloc(self.tensor, "f32",'),
     Planted("set_storage_scope", "padding is lost", "(undeclared.dtype, undeclared.shape) == (tensor.dtype, move.shape)", "undeclared.dtype == tensor.dtype"),
     Planted("set_storage_scope", "a size may be anything", "needed <= limit", "needed > 0"),
-    Planted("online_softmax", "the sum is not rescaled", 'Binary("*", total, factor)', "total"),
+    Planted("online_softmax", "the sum is not rescaled", 'Binary("*", total, factor)', 'Binary("*", total, Real(1.0))'),
     Planted("online_softmax", "the sum is rescaled the wrong way", "_exp_less(largest, new, guarded)", "_exp_less(new, largest, guarded)"),
     Planted("online_softmax", "the maximum is not kept", 'Equation(largest, "=", new)', 'Equation(largest, "=", largest)'),
     Planted("online_softmax", "the maximum starts at zero", 'Equation(largest, "=", MINUS_INFINITY)', 'Equation(largest, "=", Real(0.0))'),
