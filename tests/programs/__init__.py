@@ -13,13 +13,15 @@ from collections.abc import Callable
 from leir.parser import parse
 from leir.syntax import Program
 from tests.programs import kernels, operators
+from tests.programs.arithmetic import random_arithmetic
 from tests.programs.builder import Builder
 from tests.programs.distribution import describe, distribution
 from tests.programs.inputs import InputKind, random_inputs
 from tests.programs.trees import random_tree
 
 __all__ = [
-    "InputKind", "describe", "distribution", "keyed", "random_inputs", "random_program", "random_text", "random_tree",
+    "InputKind", "describe", "distribution", "keyed", "random_arithmetic", "random_inputs", "random_program",
+    "random_text", "random_tree",
 ]  # fmt: skip
 
 _OPERATORS: dict[Callable[[Builder], None], int] = {
