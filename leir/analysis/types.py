@@ -188,7 +188,8 @@ class _Typing:
                 values = self.visit(then, (*within, 1)), self.visit(otherwise, (*within, 2))
                 if isinstance(test, Weak) and all(isinstance(value, Weak) for value in values):
                     return _like(values[0] if test.value else values[1], promote(*values))
-                return self.meet(*values, within, promote(*values), first=1)
+                common = promote(*values)  # of two literals that a condition chooses from: i64, f64 or bool
+                return self.meet(*values, within, strong(common), first=1)
             case Cast(dtype, operand):
                 self.fits(self.visit(operand, (*within, 0)), dtype, (*within, 0))
                 return computing_type(dtype)

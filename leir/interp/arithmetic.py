@@ -25,7 +25,7 @@ INTEGER_BITS: dict[Computing, int] = {"i8": 8, "i32": 32, "i64": 64}
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What an expression computes in. A weak one has no operand but literals: i64 or f64 until its context is known."""
+    """What an expression computes in. Weak: of literals only, i64, f64 or bool until it meets another operand."""
 
     dtype: Computing
     weak: bool = False
@@ -51,8 +51,10 @@ def promote(left: Type, right: Type) -> Type:
 
 
 def arithmetic(type_: Type) -> Type:
-    """The type in which operands of a type add, multiply and so on: bool as i32."""
-    return Type("i32") if type_.dtype == "bool" else type_
+    """The type in which operands of a type add, multiply and so on: bool as i32, a literal one as an integer."""
+    if type_.dtype != "bool":
+        return type_
+    return Type("i64", weak=True) if type_.weak else Type("i32")
 
 
 def floating(type_: Type) -> Type:

@@ -4,6 +4,7 @@
 stand. How an element is read, and how only the needed operand is evaluated, differs; the two subclasses say it.
 """
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from leir.edit import walk_expression
 from leir.interp import arithmetic
 from leir.interp.arithmetic import Computing, Type, promote
 from leir.interp.errors import InterpreterError
@@ -34,6 +36,9 @@ from leir.syntax import (
 )
 
 Namespace = dict[str, Any]  # the globals of generated code
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 _HEIGHT_LIMIT = 12  # operators nested in one Python expression, far below what Python's parser takes
 _BOOL, _I64, _F64 = Type("bool"), Type("i64"), Type("f64")
 
@@ -75,7 +80,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def select(self, expression: Select) -> Term:
-        """`if_then_else`, only the needed value evaluated."""
+        """`if_then_else`, only the needed value evaluated; its type is strong, even where both values are literals."""
 
     @abstractmethod
     def divide(self, op: str, left: str, right: str) -> str:
@@ -165,6 +170,8 @@ class Emitter(ABC):
                 return self._raised(self.read(expression))
             case Unary("!", operand):
                 inner = self.value(operand)
+                if inner.constant is not None:
+                    return self._literal_truth(not inner.constant)
                 return Term(self.negated(self.truth(inner)), _BOOL, height=inner.height + 1)
             case Unary(op, operand):
                 inner = self.value(operand)
@@ -173,6 +180,9 @@ class Emitter(ABC):
                 type_ = arithmetic.arithmetic(inner.type)
                 return Term(f"(-{self.as_type(inner, type_)})", type_, height=inner.height + 1)
             case Binary("&&" | "||" as op, left, right):
+                if _only_literals(expression):
+                    a, b = self.value(left).constant, self.value(right).constant
+                    return self._literal_truth(bool(a and b) if op == "&&" else bool(a or b))
                 return self._raised(self.lazily(op, left, right))
             case Binary(op, left, right):
                 return self._binary(op, self.value(left), self.value(right))
@@ -182,7 +192,12 @@ class Emitter(ABC):
                 return self._call(name, self.value(argument))
             case Call(name, arguments):
                 raise self.fail(f"{name} does not take {len(arguments)} arguments")
-            case Select():
+            case Select(condition, then, otherwise):
+                if _only_literals(expression):
+                    a, b = self.value(then), self.value(otherwise)
+                    value = a.constant if self.value(condition).constant else b.constant
+                    assert value is not None
+                    return self._literal(value, promote(a.type, b.type))
                 return self._raised(self.select(expression))
             case Cast(dtype, operand):
                 inner = self.value(operand)
@@ -190,6 +205,14 @@ class Emitter(ABC):
                 return Term(self.stored(inner, dtype), type_, height=inner.height + 1)
             case _:
                 assert_never(expression)
+
+    def _literal(self, value: int | float, type_: Type) -> Term:
+        """A literal of a weak type."""
+        value = float(value) if type_.dtype == "f64" else bool(value) if type_.dtype == "bool" else int(value)
+        return Term(repr(value), Type(type_.dtype, weak=True), value)
+
+    def _literal_truth(self, value: bool) -> Term:
+        return self._literal(value, Type("bool"))
 
     def _raised(self, term: Term) -> Term:
         return replace(term, height=term.height + 1)
@@ -206,6 +229,8 @@ class Emitter(ABC):
         common = promote(left.type, right.type)
         height = max(left.height, right.height) + 1
         if op in ("<", "<=", ">", ">=", "==", "!="):
+            if left.constant is not None and right.constant is not None:
+                return self._literal_truth(_COMPARE[op](left.constant, right.constant))
             return Term(f"({self.as_type(left, common)} {op} {self.as_type(right, common)})", _BOOL, height=height)
         common = arithmetic.arithmetic(common)
         if op == "/":
@@ -295,3 +320,7 @@ class Emitter(ABC):
         if term.type.floating:
             raise self.fail("a subscript is an integer")
         return term.code if term.constant is None else str(term.constant)
+
+
+def _only_literals(expression: Expr) -> bool:
+    return not any(isinstance(e, Variable | Access | Cast) for _, e in walk_expression(expression))

@@ -194,7 +194,7 @@ class Scalar(Emitter):
     def select(self, expression: Select) -> Term:
         condition = self.value(expression.condition)
         a, b = self.value(expression.then), self.value(expression.otherwise)
-        common = promote(a.type, b.type)
+        common = Type(promote(a.type, b.type).dtype)
         code = f"({self.as_type(a, common)} if {self.truth(condition)} else {self.as_type(b, common)})"
         return Term(code, common, height=max(condition.height, a.height, b.height))
 

@@ -317,7 +317,7 @@ class Vector(Emitter):
         condition = self.assigned(self.truth(self.value(expression.condition)))
         a = self.under(condition, expression.then)
         b = self.under(f"logical_not({condition})", expression.otherwise)
-        common = promote(a.type, b.type)
+        common = Type(promote(a.type, b.type).dtype)
         code = f"where({condition}, {self.as_type(a, common)}, {self.as_type(b, common)})"
         return Term(code, common, height=max(a.height, b.height))
 

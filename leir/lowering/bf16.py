@@ -7,7 +7,7 @@ TVM's own rewriting of bf16 drops the rounding of a value that is cast to bf16 a
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
 
 import numpy as np
-from tvm import tirx
+from tvm import sym, tirx
 from tvm.ir import Expr as TirExpr
 
 _NAN = 0x7FC0
@@ -25,6 +25,9 @@ def to_f32(loaded: TirExpr) -> TirExpr:
 
 def from_float(value: TirExpr) -> TirExpr:
     """An f32 or f64 value to the nearest bf16, ties to even, as its bits."""
+    constant = sym.Analyzer().simplify(value)
+    if isinstance(constant, tirx.FloatImm):  # TVM visits a Let twice, and objects to a value that folded in between
+        return _nearest_constant(float(constant.value))
     if str(value.ty.dtype) == "float64":
         wide = tirx.Var("wide", "float64")
         return tirx.Let(wide, value, _nearest(_to_odd(wide)))
@@ -50,6 +53,17 @@ def _to_odd(wide: TirExpr) -> TirExpr:
     odd = tirx.Select(settled, u, tirx.Select(away, u - _u32(1), u + _u32(1)))
     body = tirx.Let(u, tirx.reinterpret("uint32", near), tirx.reinterpret("float32", odd))
     return tirx.Let(near, tirx.Cast("float32", wide), body)
+
+
+def _nearest_constant(value: float) -> tirx.IntImm:
+    with np.errstate(over="ignore"):
+        near = np.float32(value)
+    if np.isnan(near):
+        return tirx.IntImm("uint16", _NAN)
+    pattern = int(near.view(np.uint32))
+    if float(near) != value and pattern & 1 == 0:
+        pattern += -1 if abs(float(near)) > abs(value) else 1
+    return tirx.IntImm("uint16", ((pattern + ((pattern >> 16) & 1) + 0x7FFF) >> 16) & 0xFFFF)
 
 
 def _u32(value: int) -> tirx.IntImm:

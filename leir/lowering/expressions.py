@@ -345,7 +345,7 @@ class _Lowering:
         if isinstance(left, Weak):
             if isinstance(right, Weak):
                 return _folded(expression)
-            return right if bool(left.value) == conjunction else left
+            return self.strong(right if bool(left.value) == conjunction else left)
         a, b = left.tir, self.strong(right).tir
         if _is_harmless(expression.right):
             return _Value(tirx.And(a, b) if conjunction else tirx.Or(a, b), "bool")

@@ -62,8 +62,8 @@ class _Arithmetic:
             return self.rng.choice(("i", "F_i", "G_i", "cast(i32,E_i)", "E_i", "3", "1", "cast(i64,7)"))
         return self.fill(
             self.rng.choice(
-                ("<N>+<N>", "<N>-<N>", "cast(i64,<N>)*<N>", "<N>//3", "<N>%5", "<N>//max(abs(<N>),1)",
-                 "<N>%max(abs(cast(i64,<N>)),2)", "-<N>", "abs(<N>)", "max(<N>,<N>)", "min(<N>,<N>)",
+                ("<N>+<N>", "<N>-<N>", "cast(i64,<N>)*<N>", "<N>//3", "<N>%5", "<N>//max(abs(cast(i32,<N>)),1)",
+                 "<N>%max(abs(cast(i64,<N>)),2)", "-<N>", "abs(cast(i64,<N>))", "max(<N>,i)", "min(i,<N>)",
                  "if_then_else(<B>,<N>,<N>)", "cast(i32,max(min(<X>,100.0),-100.0))", "<B>+<B>", "<N>+<B>",
                  "if_then_else(<B>,1,2)*cast(i64,<N>)", "<N>+(2*3-10)//4", "-<B>", "cast(i64,<N>)+<B>*<B>")
             ),
