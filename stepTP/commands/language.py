@@ -169,8 +169,8 @@ def _write_arrays(file: Path, arrays: "Arrays") -> None:
 
     from stepTP.manifest import write_whole
 
-    content = io.BytesIO()
-    np.savez(content, **arrays)
+    content, named = io.BytesIO(), dict[str, Any](arrays)
+    np.savez(content, **named)
     write_whole(file, content.getvalue())
 
 
