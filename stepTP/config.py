@@ -46,8 +46,8 @@ class Verify(_Section):
 
     targets: tuple[Target, ...] = Field(default=("llvm",), min_length=1)
     draws: int = Field(default=1, ge=1, le=100)  # of each kind of input
-    timeout_s: float = Field(default=60.0, gt=0)  # of one job
-    memory_mb: int = Field(default=8192, ge=512)  # of one worker
+    timeout_s: float = Field(default=300.0, gt=0)  # of one job; far above any that ends, so that load decides nothing
+    memory_mb: int = Field(default=3072, ge=2048)  # of one worker, of which torch and tvm take about 700
 
 
 class Filter(_Section):

@@ -1,5 +1,6 @@
 """A build gives the same bytes whatever the workers, the timing and the interruptions, and loses nothing."""
 
+import errno
 import json
 import os
 import signal
@@ -106,6 +107,25 @@ def test_a_damaged_shard_is_made_again(built: Path) -> None:
         shard.write("{}\n")
     assert pipeline.build(CONFIG, built, workers=2).shards_made == 1
     assert contents(built) == before
+
+
+@pytest.mark.parametrize("writes", [1, 2, 5, 9])
+def test_a_full_disk_loses_nothing(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int) -> None:
+    """The build ends at the first write that fails, and goes on where it ended once there is room."""
+    left = iter(range(writes))
+
+    def full(_: int) -> None:
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        pipeline.build(CONFIG, tmp_path / "run", workers=2)
+    monkeypatch.undo()
+    monkeypatch.setattr(pipeline, "Pool", FakePool)
+    assert not list((tmp_path / "run").rglob("*.tmp"))
+    pipeline.build(CONFIG, tmp_path / "run", workers=2)
+    assert contents(tmp_path / "run") == contents(built)
 
 
 def test_another_configuration_is_refused(built: Path) -> None:
