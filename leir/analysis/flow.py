@@ -14,7 +14,6 @@ from leir.analysis.dataflow import (
     Side,
     conjunction,
     final_values,
-    flow,
     free_dimensions,
     tensor_written,
     union,
@@ -23,7 +22,7 @@ from leir.analysis.equality import SameValue, opaque_conditions
 from leir.analysis.isl import TooHard
 from leir.analysis.model import Statement, domain
 from leir.analysis.order import Suspect, keeps_order
-from leir.analysis.relations import Instance, wrong_instance, wrong_writer
+from leir.analysis.relations import Instance, reads_unwritten, wrong_instance, wrong_writer
 from leir.edit import substitute_in
 from leir.printer import expression_text, statement_text
 from leir.syntax import Equation, Expr, Integer, Path, Place, Program, Unary, Variable
@@ -253,7 +252,7 @@ class _Comparison:
             if wrong is not None:
                 raise self.writer_differs(tensor, *wrong)
             was, becomes = self.before.fills.get(tensor), self.after.fills.get(tensor)
-            if was != becomes and not flow(old)[1].is_empty():
+            if was != becomes and reads_unwritten(old):
                 raise _Differs(
                     "fill-differs", f"{tensor} was filled for {was or 'nothing'}, now for {becomes or 'nothing'}"
                 )

@@ -28,6 +28,12 @@ def wrong_instance(whole: str, pieces: str) -> tuple[str, tuple[int, ...]] | Non
     return bounded(ask)
 
 
+def reads_unwritten(question: FlowQuestion) -> bool:
+    """Whether some read finds nothing written. Raises TooHard."""
+    found = flow(question)[1]
+    return bounded(lambda: not found.is_empty())
+
+
 @lru_cache(maxsize=2_000)
 def wrong_writer(
     old: FlowQuestion, new: FlowQuestion, match: str

@@ -151,6 +151,22 @@ def test_flow_is_what_running_finds(number: int):
         assert _pairs(side, found) == expected
 
 
+def test_a_read_that_isl_loses_is_noticed():
+    """With isl of islpy 2026.2.2; where isl answers, it must answer right."""
+    side = Side(
+        parse(
+            "in A_4;out C_4;L^2_iL^3_j[W_{i//2,3-j}=A_{3-j};W_{(i+j)%3,j*2+j}+=A_0;]"
+            "L^{1,2}_{m,n}[W_{m//2,n*2+m} max=C_n;]L^4_i[C_i=A_i;]"
+        )
+    )
+    try:
+        found, _ = flow(side.question("W", list(side.equations), ()))
+    except TooHard as reason:
+        assert "lost a read" in str(reason)
+    else:
+        assert _pairs(side, found) == last_writers(side.program, "W")
+
+
 def _pairs(side: Side, found) -> Writers:
     result: Writers = {}
     maps: list = []
