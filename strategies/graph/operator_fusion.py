@@ -32,9 +32,10 @@ from leir.edit import (
     statements_at,
     substitute_each,
     substitute_in,
+    variables_of,
     walk,
 )
-from leir.printer import header_text
+from leir.printer import expression_text, header_text
 from leir.syntax import Alloc, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
 from strategies.base import (
     BitExact,
@@ -56,16 +57,16 @@ class OperatorFusion(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "The nests at {first} and {second} are neighbours with equal headers, {header}, and both use {shared}: in one "
-        "nest a value of {shared} is used again soon, not after a pass of {iterations} iterations.",
-        "{produced} is written by the nest at {first} and read by its neighbour at {second}, {iterations} iterations "
-        "of {header} later; one nest brings writing and reading together.",
+        "nest the second use comes in the same iteration, not after a pass of {iterations}.",
+        "{produced} is written by the nest at {first} and read by its neighbour at {second}, a pass of {iterations} "
+        "iterations later; in one nest, the iteration that writes it is the one that reads it.",
         "Under {header} the program passes the same {iterations} iterations twice, at {first} and at {second}. One "
         "pass can do the work of both.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} stays once; inside it, the body of {second} follows the body of {first}. {renames}",
-        "{levels} of the two nests become common: {header}. Each iteration now does what {first} did and then what "
-        "{second} did. {renames}",
+        "What the two nests share, {header}, is written once. Each of its iterations now does what {first} did and then "
+        "what {second} did. {renames}",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{statements_before} nests of this list become {statements_after}; each equation runs as often as before, "
@@ -119,25 +120,27 @@ class OperatorFusion(Strategy):
         second = _neighbour(before, self.path)
         assert second is not None
         one, other = statement_at(before, self.path), statement_at(before, second)
-        names = [f"its {v} is written {w}" for w, v in _pairs(one, other, self.depth) if v != w]
+        pairs = _pairs(one, other, self.depth)
+        renames = [f"its {v} is written {w}" for w, v in pairs if v != w]
         parent = self.path[:-1]
         result = {
             "first": path_text(self.path),
             "second": path_text(second),
             "header": header_text(_levels(one)[: self.depth]),
-            "levels": "One level" if self.depth == 1 else f"{self.depth} levels",
             "iterations": str(math.prod(n.extent for n in _levels(one)[: self.depth] if isinstance(n, Loop))),
-            "renames": f"In the second, {listed(names)}." if names else "No name changes.",
+            "renames": f"In the second, {listed(renames)}." if renames else "No name changes.",
             "statements_before": str(sum(isinstance(s, Loop | Guard) for s in statements_at(before, parent))),
             "statements_after": str(sum(isinstance(s, Loop | Guard) for s in statements_at(after, parent))),
         }
-        used = {a.tensor for a in accesses(other)}
-        written = {s.target.tensor for _, s in walk(one) if isinstance(s, Equation)}
-        shared = list(dict.fromkeys(a.tensor for a in accesses(one) if a.tensor in used))
-        if shared:
-            result["shared"] = listed(shared)
-        if produced := [name for name in shared if name in written]:
-            result["produced"] = listed(produced)
+        names: dict[str, Expr] = {v: Variable(w) for w, v in pairs}
+        common = {w for w, _ in pairs}
+        here = [a for a in dict.fromkeys(accesses(one)) if variables_of(a) <= common]
+        again = [e for a in accesses(other) if variables_of(e := substitute_in(a, names)) <= common]
+        written = [s.target for _, s in walk(one) if isinstance(s, Equation)]
+        if shared := [a for a in here if a in again]:
+            result["shared"] = listed(map(expression_text, shared))
+        if produced := [a for a in shared if a in written]:
+            result["produced"] = listed(map(expression_text, produced))
         return result
 
 

@@ -77,7 +77,8 @@ class SetStorageScope(Strategy):
     def candidates(cls, program: Program) -> Iterator["SetStorageScope"]:
         for tensor in tensors(program).values():
             for scope in SCOPES:
-                if tensor.role == "temporary" and scope != tensor.scope:
+                movable = tensor.role == "temporary" and scope != tensor.scope
+                if movable and _place(program, tensor.name, scope) is not None:
                     yield cls(tensor=tensor.name, scope=scope)
 
     def facts(self, program: Program) -> Iterator[Fact]:
@@ -93,11 +94,14 @@ class SetStorageScope(Strategy):
         where = f"the list at {path_text(place)}" if place is not None else f"no list for {self.scope}"
         yield Fact("accesses-share-a-list", place is not None, f"{where} holds every access: {uses}")
         assert place is not None
-        moved = _Move(program, tensor, place)
-        size = math.prod(moved.shape)
-        limit = {"g": LARGEST * BYTES[tensor.dtype], "s": Limits().shared_bytes, "l": Limits().local_bytes}[self.scope]
-        needed = size * BYTES[tensor.dtype]
-        yield Fact("size-fits", needed <= limit, f"{size} elements of {tensor.dtype}, {needed} of {limit} bytes")
+        size = math.prod(_Move(program, tensor, place).shape)
+        limits = Limits()
+        largest, owner = {
+            "g": (LARGEST, "a tensor"),
+            "s": (limits.shared_bytes // BYTES[tensor.dtype], "the shared memory of a block"),
+            "l": (limits.local_bytes // BYTES[tensor.dtype], "the local memory of a thread"),
+        }[self.scope]
+        yield Fact("size-fits", size <= largest, f"{size} elements of {tensor.dtype}, {owner} holds {largest}")
         after = self.rewrite(program)
         yield flow_preserved(program, after, same_loops(program, after))
 

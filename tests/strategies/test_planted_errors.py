@@ -65,7 +65,7 @@ PLANTED = (
     Planted("set_storage_scope", "lifetimes are not kept apart", "self.added = [(loop.variable", "self.added = [] and [(loop.variable"),
     Planted("set_storage_scope", "the dtype is lost", "Alloc(self.tensor, tensor.dtype,", 'Alloc(self.tensor, "f32",'),
     Planted("set_storage_scope", "padding is lost", "(undeclared.dtype, undeclared.shape) == (tensor.dtype, move.shape)", "undeclared.dtype == tensor.dtype"),
-    Planted("set_storage_scope", "a size may be anything", "needed <= limit", "needed > 0"),
+    Planted("set_storage_scope", "a size may be anything", "size <= largest", "size > 0"),
     Planted("online_softmax", "the sum is not rescaled", 'Binary("*", total, factor)', 'Binary("*", total, Real(1.0))'),
     Planted("online_softmax", "the sum is rescaled the wrong way", "_exp_less(largest, new, guarded)", "_exp_less(new, largest, guarded)"),
     Planted("online_softmax", "the maximum is not kept", 'Equation(largest, "=", new)', 'Equation(largest, "=", largest)'),
