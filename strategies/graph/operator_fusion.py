@@ -65,8 +65,8 @@ class OperatorFusion(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} stays once; inside it, the body of {second} follows the body of {first}. {renames}",
-        "What the two nests share, {header}, is written once. Each of its iterations now does what {first} did and then "
-        "what {second} did. {renames}",
+        "What the two nests share, {header}, is written once. Each of its iterations now does what {first} did and "
+        "then what {second} did. {renames}",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{statements_before} nests of this list become {statements_after}; each equation runs as often as before, "

@@ -18,6 +18,7 @@ from leir.syntax import Program
 from strategies import catalog
 from strategies.base import LEVELS, BitExact, Fact, Level, Refused, Strategy, describe_at, placeholders, usable
 from strategies.catalog import StepError, names, parse_step, print_step, propose, strategies, strategy
+from tests.strategies.walks import PATTERNS
 
 ROOT = Path(__file__).parent.parent.parent
 COPY = "in A_8;out C_8; L^8_i[C_i=A_i;]"
@@ -54,9 +55,8 @@ print([name for name in {heavy} if name in sys.modules])
 
 
 def test_steps_print_and_parse() -> None:
-    program = parse("in A_{16,8};out C_{16,8};L^{16,8}_{i,j}[D_{i,j}=A_{i,j};]L^{16,8}_{i,j}[C_{i,j}=D_{i,j};]")
-    steps = list(propose(program))
-    assert len({step.name for step in steps}) >= 4
+    steps = [step for text in PATTERNS for step in propose(parse(text))]
+    assert {step.name for step in steps} == set(names())
     for step in steps:
         assert parse_step(print_step(step)) == step == parse_step(step.to_json())
 
