@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path as FilePath
 from typing import cast
 
@@ -99,8 +99,9 @@ class ParseError(Exception):
         super().__init__(f"{file}:{line}:{column}: {reason}")
 
 
+@lru_cache(maxsize=256)
 def parse(text: str, file: str = "<text>") -> Program:
-    """The program that `text` writes, in either spelling. Raises ParseError."""
+    """The program that `text` writes, in either spelling. Raises ParseError. Programs are kept: they never change."""
     return parse_source(text, file).program
 
 

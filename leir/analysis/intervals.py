@@ -2,9 +2,8 @@
 
 A `Range` holds every value that an expression may have in its computing type: bounds, whether it may be NaN and whether
 it may be zero. Bounds of floats are rounded outwards to the type's own values from exact rationals, so that they hold
-for each rounding and for contracted operations; a function's bounds leave the 4 ULP that the language allows, but keep
-the sign. Infinity is a value like any other: a range with an infinite bound may overflow. Integers that may overflow
-have every value of their type, since the language leaves overflow open.
+for each rounding and for contracted operations. Infinity is a value like any other: a range with an infinite bound may
+overflow. Integers that may overflow have every value of their type, since the language leaves overflow open.
 """
 
 import math
@@ -18,7 +17,7 @@ _FORMATS: dict[DType, tuple[int, int, int]] = {  # significant bits, least and l
     "f16": (11, -14, 15), "bf16": (8, -126, 127), "f32": (24, -126, 127), "f64": (53, -1022, 1023),
 }  # fmt: skip
 Number = int | float
-_Exact = Fraction | float  # a float only where it is infinite
+Exact = Fraction | float  # a float only where it is infinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def convert(a: Range, dtype: DType) -> Range:
     if a.dtype == dtype and dtype not in ("f16", "bf16"):
         return a
     if is_float(dtype):
-        low, high = _outwards(_exact(a.low), _exact(a.high), dtype)
+        low, high = outwards(exact(a.low), exact(a.high), dtype)
         computing: DType = "f32" if dtype in ("f16", "bf16") else dtype
         return Range(low, high, a.nan, a.zero or _rounds_to_zero(a, dtype), computing)
     if dtype == "bool":
@@ -111,26 +110,28 @@ def tiny(dtype: DType) -> float:
     return math.ldexp(1.0, least - bits + 1)
 
 
+def relative_error(dtype: DType) -> Fraction:
+    """The largest relative error of one rounding in a float type."""
+    return Fraction(1, 2 ** _FORMATS[dtype][0])
+
+
 def largest(dtype: DType) -> float:
     """The largest finite value of a float type."""
     bits, _, most = _FORMATS[dtype]
     return math.ldexp(2.0 - math.ldexp(1.0, 1 - bits), most)
 
 
-def _exact(end: Number) -> _Exact:
+def exact(end: Number) -> Exact:
+    """A bound as an exact number; infinity stays a float."""
     return end if isinstance(end, float) and math.isinf(end) else Fraction(end)
 
 
-def _outwards(low: _Exact, high: _Exact, dtype: DType) -> tuple[float, float]:
+def outwards(low: Exact, high: Exact, dtype: DType) -> tuple[float, float]:
+    """The nearest values of a float type that enclose two exact numbers."""
     return round_down(low, dtype), -round_down(-high, dtype)
 
 
-def outwards(low: Number, high: Number, dtype: DType) -> tuple[float, float]:
-    """The nearest values of a float type that enclose two numbers."""
-    return _outwards(_exact(low), _exact(high), dtype)
-
-
-def round_down(value: _Exact, dtype: DType) -> float:
+def round_down(value: Exact, dtype: DType) -> float:
     """The largest value of a float type that is not above an exact one; -inf below all of them."""
     if isinstance(value, float):
         return value
@@ -164,11 +165,11 @@ def add(a: Range, b: Range, dtype: DType) -> Range:
     if not is_float(dtype):
         return _in_type(a.low + b.low, a.high + b.high, dtype)
     opposite = (a.high == math.inf and b.low == -math.inf) or (a.low == -math.inf and b.high == math.inf)
-    low, high = _outwards(_sum(a.low, b.low, -math.inf), _sum(a.high, b.high, math.inf), dtype)
+    low, high = outwards(_sum(a.low, b.low, -math.inf), _sum(a.high, b.high, math.inf), dtype)
     return span(low, high, dtype, a.nan or b.nan or opposite)
 
 
-def _sum(x: Number, y: Number, undefined: float) -> _Exact:
+def _sum(x: Number, y: Number, undefined: float) -> Exact:
     if math.isinf(x) or math.isinf(y):
         total = x + y
         return undefined if math.isnan(total) else total
@@ -190,11 +191,11 @@ def multiply(a: Range, b: Range, dtype: DType) -> Range:
     if not is_float(dtype):
         return _in_type(int(min(corners)), int(max(corners)), dtype, zero=a.zero or b.zero)
     undefined = (a.zero and b.infinite) or (b.zero and a.infinite)
-    low, high = _outwards(min(corners), max(corners), dtype)
+    low, high = outwards(min(corners), max(corners), dtype)
     return span(low, high, dtype, a.nan or b.nan or undefined)
 
 
-def _product(x: Number, y: Number) -> _Exact:
+def _product(x: Number, y: Number) -> Exact:
     if x == 0 or y == 0:
         return Fraction(0)
     return x * y if math.isinf(x) or math.isinf(y) else Fraction(x) * Fraction(y)
@@ -217,11 +218,11 @@ def divide(a: Range, b: Range, dtype: DType) -> Range:
         return span(-math.inf, math.inf, dtype, nan)
     low, high = (tiny(dtype) if b.low == 0 else b.low), (-tiny(dtype) if b.high == 0 else b.high)
     corners = [q for x in (a.low, a.high) for y in (low, high) for q in _quotients(x, y)]
-    bottom, top = _outwards(min(corners), max(corners), dtype)
+    bottom, top = outwards(min(corners), max(corners), dtype)
     return span(bottom, top, dtype, nan)
 
 
-def _quotients(x: Number, y: Number) -> tuple[_Exact, ...]:
+def _quotients(x: Number, y: Number) -> tuple[Exact, ...]:
     if math.isinf(x) and math.isinf(y):
         return Fraction(0), math.copysign(math.inf, x) * math.copysign(1.0, y)
     if math.isinf(y):
@@ -270,129 +271,20 @@ def extremum(function: str, a: Range, b: Range, dtype: DType) -> Range:
     return span(low, high, dtype, a.nan or b.nan, zero=not ruled_out)
 
 
-def apply(function: str, a: Range, dtype: DType) -> Range:
-    """A function of one argument that computes in a float type."""
-    a = convert(a, dtype)
-    low, high, nan = float(a.low), float(a.high), a.nan
-    match function:
-        case "floor":
-            return span(_floor(low), _floor(high), dtype, nan)
-        case "round":
-            return span(_round(low), _round(high), dtype, nan)
-        case "sqrt":
-            bottom, top = _root(max(low, 0.0)), _root(max(high, 0.0))
-            return Range(
-                round_down(bottom[0], dtype), -round_down(-top[1], dtype), nan or low < 0, a.zero or low < 0, dtype
-            )
-        case "exp":
-            return span(max(0.0, _near(_exp(low), dtype)[0]), _near(_exp(high), dtype)[1], dtype, nan)
-        case "expm1":
-            return _signed(_near(_expm1(low), dtype)[0], _near(_expm1(high), dtype)[1], a, nan)
-        case "log":
-            return span(_near(_log(low), dtype)[0], _near(_log(high), dtype)[1], dtype, nan or low < 0)
-        case "log1p":
-            outside = nan or low < -1
-            return _signed(_near(_log1p(low), dtype)[0], _near(_log1p(high), dtype)[1], a, outside)
-        case "tanh":
-            return _signed(_near(math.tanh(low), dtype)[0], _near(math.tanh(high), dtype)[1], a, nan)
-        case "erf":
-            return _signed(_near(math.erf(low), dtype)[0], _near(math.erf(high), dtype)[1], a, nan)
-        case "sin" | "cos":
-            return span(_near(-1.0, dtype)[0], _near(1.0, dtype)[1], dtype, nan or a.infinite)
-        case _:
-            raise ValueError(f"{function} is no function of one argument")
-
-
-def _signed(low: float, high: float, a: Range, nan: bool) -> Range:
-    """Bounds of a function that has its argument's sign."""
-    low, high = max(low, 0.0) if a.low >= 0 else low, min(high, 0.0) if a.high <= 0 else high
-    return span(low, high, a.dtype, nan)
-
-
-def _near(value: float, dtype: DType) -> tuple[float, float]:
-    """The bounds of a function's result within 4 ULP of exact, and of our own evaluation of it."""
-    if math.isinf(value):
-        top = largest(dtype)
-        return (value, value) if value < 0 else (top, value)
-    margin = Fraction(abs(value)) / 2 ** (_FORMATS[dtype][0] - 4) + 8 * Fraction(tiny(dtype))
-    return _outwards(Fraction(value) - margin, Fraction(value) + margin, dtype)
-
-
-def _floor(x: float) -> float:
-    return x if math.isinf(x) else float(math.floor(x))
-
-
-def _round(x: float) -> float:
-    return x if math.isinf(x) else float(round(x))
-
-
-def _root(x: float) -> tuple[_Exact, _Exact]:
-    """Exact bounds of a square root: equal where it is a float."""
-    root = math.sqrt(x)
-    if math.isinf(root) or Fraction(root) ** 2 == Fraction(x):
-        return _exact(root), _exact(root)
-    return Fraction(math.nextafter(root, -math.inf)), Fraction(math.nextafter(root, math.inf))
-
-
-def _exp(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
-
-
-def _expm1(x: float) -> float:
-    try:
-        return math.expm1(x)
-    except OverflowError:
-        return math.inf
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
-
-
-def _log1p(x: float) -> float:
-    return math.log1p(x) if x > -1 else -math.inf
-
-
-def power(a: Range, b: Range, dtype: DType) -> Range:
-    """a ** b: bounded where the base is not negative, or the exponent one even integer."""
-    a, b = convert(a, dtype), convert(b, dtype)
-    whole = b.low == b.high and not b.infinite and float(b.low).is_integer()
-    nan = a.nan or b.nan or (a.low < 0 and not whole)
-    if whole and b.low % 2 == 0 and b.low >= 0:
-        a = absolute(a)
-    if a.low < 0 or (a.zero and b.low < 0):
-        return span(-math.inf, math.inf, dtype, nan)
-    if a.infinite or b.infinite:
-        return span(0.0, math.inf, dtype, nan)
-    corners = [_pow(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
-    corners += [1.0] if a.low <= 1 <= a.high or b.low <= 0 <= b.high else []
-    return span(max(0.0, _near(min(corners), dtype)[0]), _near(max(corners), dtype)[1], dtype, nan)
-
-
-def _pow(x: Number, y: Number) -> float:
-    try:
-        return math.pow(x, y)
-    except (OverflowError, ValueError):
-        return math.inf
-
-
 def repeated_sum(a: Range, most: int, dtype: DType) -> Range:
     """The sum of none to `most` values of a range, in any order, with a rounding at each addition."""
     a = convert(a, dtype)
     low, high = _product(min(a.low, 0), most), _product(max(a.high, 0), most)
     if not is_float(dtype):
         return _in_type(int(low), int(high), dtype)
-    drift = 1 + Fraction(2 * most, 2 ** _FORMATS[dtype][0])  # (1 + u)^n <= 1 + 2nu while nu <= 1/2
+    drift = 1 + 2 * most * relative_error(dtype)  # (1 + u)^n <= 1 + 2nu while nu <= 1/2
     if drift > 2:
         drift = math.inf
-    bottom, top = _outwards(_scaled(low, drift), _scaled(high, drift), dtype)
+    bottom, top = outwards(_scaled(low, drift), _scaled(high, drift), dtype)
     return span(bottom, top, dtype, a.nan or (bottom == -math.inf and top == math.inf))
 
 
-def _scaled(end: _Exact, drift: _Exact) -> _Exact:
+def _scaled(end: Exact, drift: Exact) -> Exact:
     if end == 0:
         return Fraction(0)
     if isinstance(end, float) or isinstance(drift, float):
@@ -404,7 +296,7 @@ def least_sum(value: Number, least: int, most: int, dtype: DType) -> Range:
     """What a sum of at least `least` and at most `most` values of `value` (positive) or more cannot fall below."""
     if not is_float(dtype):
         return span(int(value) * least, int(value) * least, dtype)
-    drift = Fraction(2 * most, 2 ** _FORMATS[dtype][0])
+    drift = 2 * most * relative_error(dtype)
     total = (
         float(value) if math.isinf(value) else round_down(Fraction(value) * least * max(1 - drift, Fraction(0)), dtype)
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import prod
 
-from leir.analysis import intervals
+from leir.analysis import elementary, intervals
 from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.maxima import is_term_of_maximum, sums_a_maximum
 from leir.analysis.types import computing_type, is_float
@@ -117,7 +117,7 @@ def _widened(before: Range, new: Range, dtype: DType, thresholds: list[int | flo
     if high > before.high:
         high = min((t for t in thresholds if t >= high), default=limits.high)
     if is_float(dtype):
-        low, high = intervals.outwards(low, high, dtype)
+        low, high = intervals.outwards(intervals.exact(low), intervals.exact(high), dtype)
     else:
         low = limits.low if math.isinf(low) else math.floor(low)
         high = limits.high if math.isinf(high) else math.ceil(high)
@@ -163,7 +163,7 @@ def tensor_range(name: str, table: Ranges) -> tuple[Range, Range] | None:
             settled = _settled_sum(whole, sums, depth, stored)
             maximum = sums_a_maximum(sums[0][0], table) if len(sums) == 1 else None
             if maximum is not None:
-                one = convert(intervals.apply("exp", span(0.0, 0.0, settled.dtype), computing_type(stored)), stored)
+                one = convert(elementary.apply("exp", span(0.0, 0.0, settled.dtype), computing_type(stored)), stored)
                 settled = span(max(settled.low, one.low), settled.high, settled.dtype, settled.nan)
                 table.reasons[name] = f"one of its terms is exp(0), where {maximum} is reached"
     return whole, settled

@@ -9,11 +9,11 @@ has the value of its folding and takes the computing type of what it meets. Choi
 - a literal base of `**` is a float where the exponent makes it one (`2**X_i`, not `2**3`).
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+from leir.analysis.folding import Weak, fold, fold_call, number
 from leir.syntax import (
     Access,
     Alloc,
@@ -39,13 +39,6 @@ COMPARISONS: tuple[BinaryOp, ...] = ("<", "<=", ">", ">=", "==", "!=")
 INTEGERS: tuple[DType, ...] = ("i8", "i32", "i64")
 _LADDER: tuple[DType, ...] = ("bool", "i8", "i32", "i64", "f32", "f64")
 _SMALLEST: dict[DType, int] = {"i8": -(2**7), "i32": -(2**31), "i64": -(2**63)}
-
-
-@dataclass(frozen=True, slots=True)
-class Weak:
-    """The type of an expression of literals only: its folded value, an `int`, a `float` in f64, or a `bool`."""
-
-    value: int | float | bool
 
 
 Type = DType | Weak
@@ -221,19 +214,18 @@ class _Typing:
         return common
 
     def binary(self, op: BinaryOp, left: Type, right: Type, within: Path) -> Type:
-        weak = isinstance(left, Weak) and isinstance(right, Weak)
         if op in ("&&", "||"):
             self.condition(left, f"the left side of {op}", (*within, 0))
             self.condition(right, f"the right side of {op}", (*within, 1))
-            return _fold(op, left, right) if weak else "bool"
+            return fold(op, left, right) if isinstance(left, Weak) and isinstance(right, Weak) else "bool"
         if op in ("//", "%"):
             for number, kind in enumerate((left, right)):
                 if not is_integer(kind):
                     self.report("operand-not-integer", f"{op} takes integers, not {_name(kind)}", (*within, number))
         if op == "**" and not (is_float(left) or (isinstance(left, Weak) and is_float(right))):
             self.report("power-of-integer", f"the base of ** is a float, not {_name(left)}", (*within, 0))
-        if weak:
-            return _fold(op, left, right)
+        if isinstance(left, Weak) and isinstance(right, Weak):
+            return fold(op, left, right)
         common = promote(left, right)
         if op in COMPARISONS:
             self.meet(left, right, within, common)
@@ -245,7 +237,7 @@ class _Typing:
 
     def call(self, function: str, kinds: tuple[Type, ...], within: Path) -> Type:
         if all(isinstance(kind, Weak) for kind in kinds):
-            return Weak(_fold_call(function, [_number(kind) for kind in kinds]))
+            return Weak(fold_call(function, [number(kind) for kind in kinds if isinstance(kind, Weak)]))
         if function in ("max", "min") and len(kinds) == 2:
             return self.meet(*kinds, within, _arithmetic(promote(*kinds)))
         common = _arithmetic(kinds[0])
@@ -271,94 +263,5 @@ def _like(kind: Type, common: Type) -> Type:
     """A weak value, as a float or an integer where the other choice is one."""
     assert isinstance(kind, Weak) and isinstance(common, Weak)
     if isinstance(common.value, float):
-        return Weak(_number(kind))
+        return Weak(number(kind))
     return Weak(int(kind.value)) if is_integer(common) else kind
-
-
-def _number(kind: Type) -> float:
-    assert isinstance(kind, Weak)
-    try:
-        return float(kind.value)
-    except OverflowError:
-        return math.inf if kind.value > 0 else -math.inf
-
-
-def _fold(op: BinaryOp, left: Type, right: Type) -> Weak:
-    """The value of two literals under an operator: in integers if both are and it is not `/`, else in f64."""
-    assert isinstance(left, Weak) and isinstance(right, Weak)
-    match op:
-        case "&&":
-            return Weak(bool(left.value and right.value))
-        case "||":
-            return Weak(bool(left.value or right.value))
-        case "<":
-            return Weak(left.value < right.value)
-        case "<=":
-            return Weak(left.value <= right.value)
-        case ">":
-            return Weak(left.value > right.value)
-        case ">=":
-            return Weak(left.value >= right.value)
-        case "==":
-            return Weak(left.value == right.value)
-        case "!=":
-            return Weak(left.value != right.value)
-        case "/":
-            return Weak(_divide(_number(left), _number(right)))
-        case "**":
-            return Weak(_power(_number(left), _number(right)))
-        case "//" | "%":
-            a, b = (0 if isinstance(k.value, float) else int(k.value) for k in (left, right))
-            return Weak(0 if b == 0 else a // b if op == "//" else a % b)  # division by 0: the checker refuses it
-        case "+" | "-" | "*":
-            if is_float(left) or is_float(right):
-                x, y = _number(left), _number(right)
-                return Weak(x + y if op == "+" else x - y if op == "-" else x * y)
-            x, y = int(left.value), int(right.value)
-            return Weak(x + y if op == "+" else x - y if op == "-" else x * y)
-        case _:
-            assert_never(op)
-
-
-def _divide(a: float, b: float) -> float:
-    if b != 0:
-        return a / b
-    if a == 0 or math.isnan(a):
-        return math.nan
-    return math.copysign(math.inf, a) * math.copysign(1.0, b)
-
-
-def _power(a: float, b: float) -> float:
-    try:
-        return math.pow(a, b)
-    except OverflowError:
-        return -math.inf if a < 0 and b % 2 == 1 else math.inf
-    except ValueError:  # 0 to a negative power is inf; a negative base to a broken power is NaN
-        return math.inf if a == 0 else math.nan
-
-
-_FOLDS = {
-    "exp": math.exp, "expm1": math.expm1, "log": math.log, "log1p": math.log1p, "sqrt": math.sqrt, "abs": abs,
-    "erf": math.erf, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
-}  # fmt: skip
-
-
-def _fold_call(function: str, values: list[float]) -> float:
-    if any(math.isnan(value) for value in values):
-        return math.nan
-    match function, values:
-        case "max", [a, b]:
-            return max(a, b)
-        case "min", [a, b]:
-            return min(a, b)
-        case (("floor" | "round"), [a]):
-            return a if math.isinf(a) else float(math.floor(a) if function == "floor" else round(a))
-        case _:
-            value = values[0]
-    try:
-        return float(_FOLDS[function](value))
-    except OverflowError:
-        return math.inf
-    except ValueError:  # outside the domain: the pole of a logarithm, or NaN
-        at_pole = (function == "log" and value == 0) or (function == "log1p" and value == -1)
-        return -math.inf if at_pole else math.nan

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from leir.analysis import intervals
+from leir.analysis import elementary, intervals
 from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.maxima import is_term_of_maximum
 from leir.analysis.types import COMPARISONS, Weak, computing_type, is_float, promote, strong, type_of
@@ -244,7 +244,7 @@ def value_of(expression: Expr, known: Known, table: Ranges, path: Path) -> Range
         case Call("abs", (operand,)):
             return intervals.absolute(convert(visit(operand), kind))
         case Call(function, (operand, *_)):
-            return intervals.apply(function, visit(operand), kind)
+            return elementary.apply(function, visit(operand), kind)
         case Call():
             return everything(kind)
         case Select(condition, then, otherwise):
@@ -274,6 +274,6 @@ def _binary(op: BinaryOp, left: Expr, right: Expr, a: Range, b: Range, kind: DTy
         case "%":
             return intervals.modulo(a, b, kind) if not is_float(kind) else everything(kind)
         case "**":
-            return intervals.power(a, b, kind) if is_float(kind) else everything(kind)
+            return elementary.power(a, b, kind) if is_float(kind) else everything(kind)
         case _:
             return everything(kind)

@@ -37,7 +37,7 @@ def from_float(value: TirExpr) -> TirExpr:
 def _nearest(value: TirExpr) -> TirExpr:
     x, u = tirx.Var("x", "float32"), tirx.Var("u", "uint32")
     rounded = tirx.Cast("uint16", (u + ((u >> _u32(16)) & _u32(1)) + _u32(0x7FFF)) >> _u32(16))
-    number = tirx.Select(tirx.NE(x, x), tirx.IntImm("uint16", _NAN), rounded)
+    number = tirx.Select(tirx.EQ(x, x), rounded, tirx.IntImm("uint16", _NAN))
     return tirx.Let(x, value, tirx.Let(u, tirx.reinterpret("uint32", x), number))
 
 
@@ -48,7 +48,8 @@ def _to_odd(wide: TirExpr) -> TirExpr:
     """
     near, u = tirx.Var("near", "float32"), tirx.Var("near_bits", "uint32")
     back = tirx.Cast("float64", near)
-    settled = tirx.Or(tirx.EQ(back, wide), tirx.Or(tirx.NE(wide, wide), tirx.EQ(u & _u32(1), _u32(1))))
+    number = tirx.EQ(wide, wide)
+    settled = tirx.Or(tirx.EQ(back, wide), tirx.Or(tirx.Not(number), tirx.EQ(u & _u32(1), _u32(1))))
     away = tirx.LT(tirx.abs(wide), tirx.abs(back))  # the magnitude of `near` is too large
     odd = tirx.Select(settled, u, tirx.Select(away, u - _u32(1), u + _u32(1)))
     body = tirx.Let(u, tirx.reinterpret("uint32", near), tirx.reinterpret("float32", odd))

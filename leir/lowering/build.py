@@ -26,6 +26,7 @@ from tvm_ffi import Module
 from leir.lowering.fill import Target
 
 ARCHITECTURE = "sm_90"  # of CUDA source that is made without a GPU
+_CONTEXT = tvm.transform.PassContext(config={"tirx.disable_assert": True})
 
 
 class LinkError(Exception):
@@ -45,26 +46,39 @@ def device_target(architecture: str) -> TvmTarget:
 
 def translate(functions: Sequence[tirx.PrimFunc], target: Target, architecture: str = ARCHITECTURE) -> Module:
     """The functions as one module: host code, which imports the device code of `cuda`."""
-    module = IRModule({str(function.attrs["global_symbol"]): function for function in functions})
-    bound = host_target().with_host(host_target()) if target == "llvm" else device_target(architecture)
-    with tvm.transform.PassContext(config={"tirx.disable_assert": True}):
-        module = tvm.transform.Sequential(
-            [
-                transform.BindTarget(bound),
-                transform.FlattenBuffer(),
-                transform.VectorizeLoop(),
-                transform.VerifyMemory(),
-                transform.SplitHostDevice(),
-                transform.MakePackedAPI(),
-                transform.BF16StorageLegalize(),
-            ]
-        )(module)
-        host, devices = split_host_device_mods(module)
+    with _CONTEXT:
+        host, devices = _split(functions, target, architecture)
         host = tvm.transform.Sequential([transform.LowerTVMBuiltin(), transform.LowerIntrin()])(host)
         built = codegen_build(host, host_target())
-        for device_target_found, device in devices.items():
-            built.import_module(codegen_build(transform.LowerIntrin()(device), device_target_found))
+        for found, device in devices.items():
+            built.import_module(codegen_build(transform.LowerIntrin()(device), found))
     return built
+
+
+def device_source(functions: Sequence[tirx.PrimFunc]) -> str:
+    """TVM's CUDA source of the functions' kernels."""
+    with _CONTEXT:
+        _, devices = _split(functions, "cuda", ARCHITECTURE)
+        modules = [codegen_build(transform.LowerIntrin()(device), found) for found, device in devices.items()]
+    return "".join(module.inspect_source() for module in modules)
+
+
+def _split(
+    functions: Sequence[tirx.PrimFunc], target: Target, architecture: str
+) -> tuple[IRModule, dict[TvmTarget, IRModule]]:
+    """The functions in the forms that code is generated from: host functions, and kernels by their target."""
+    module = IRModule({str(function.attrs["global_symbol"]): function for function in functions})
+    bound = host_target().with_host(host_target()) if target == "llvm" else device_target(architecture)
+    passes = [
+        transform.BindTarget(bound),
+        transform.FlattenBuffer(),
+        transform.VectorizeLoop(),
+        transform.VerifyMemory(),
+        transform.SplitHostDevice(),
+        transform.MakePackedAPI(),
+        transform.BF16StorageLegalize(),
+    ]
+    return split_host_device_mods(tvm.transform.Sequential(passes)(module))
 
 
 def load(module: Module) -> Module:

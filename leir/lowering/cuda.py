@@ -23,7 +23,7 @@ from tvm import tirx
 from tvm.support.nvcc import find_cuda_path
 from tvm_ffi import Module
 
-from leir.lowering.build import translate
+from leir.lowering.build import device_source, translate
 from leir.lowering.lower import lower
 from leir.syntax import Program
 
@@ -55,7 +55,7 @@ class CudaCompileError(Exception):
 
 def cuda_source(program: Program) -> str:
     """The kernels of the program in CUDA C++, as they are compiled; needs no GPU."""
-    return kernels_of_source(_source(translate([lower(program, "cuda")], "cuda")))
+    return kernels_of_source(device_source([lower(program, "cuda")]))
 
 
 def compile_kernels(functions: Sequence[tirx.PrimFunc], *, contraction: bool) -> Module:
@@ -101,11 +101,6 @@ def kernels_of_source(code: str) -> str:
         return ""
     lines = code[start:].rstrip().splitlines(keepends=True)
     return "".join(line for line in lines if not (line.startswith(_KERNEL) and line.rstrip().endswith(";"))) + "\n"
-
-
-def _source(module: Module) -> str:
-    """The CUDA source of a module's device code; a program without kernels has none."""
-    return "".join(device.inspect_source() for device in module.imports)
 
 
 def _by_nvrtc(nvrtc: Any, source: str, options: list[str]) -> bytes:

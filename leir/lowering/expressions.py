@@ -46,7 +46,7 @@ TIR_TYPES: dict[DType, str] = {
 _INT32 = (-(2**31), 2**31 - 1)
 _BINARY = {
     "+": tirx.Add, "-": tirx.Sub, "*": tirx.Mul, "/": tirx.Div, "//": tirx.FloorDiv, "%": tirx.FloorMod,
-    "<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ, "!=": tirx.NE,
+    "<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ,
     "max": tirx.Max, "min": tirx.Min,
 }  # fmt: skip
 
@@ -162,6 +162,8 @@ class _Lowering:
         result = constant(value, dtype)
         if dtype == "bf16" and self.names.target == "llvm":
             return bf16.bits(float(result.value))
+        if self.names.target == "cuda" and dtype in ("f16", "bf16"):  # TVM prints no infinities of these
+            return tirx.Cast(TIR_TYPES[dtype], tirx.FloatImm("float32", float(result.value)))
         if self.names.target == "cuda" and isinstance(result, tirx.FloatImm) and dtype == "f64":
             number = float(result.value)
             if math.isfinite(number) and float(f"{number:.15f}") != number:  # TVM prints no more digits of a double
@@ -273,7 +275,7 @@ class _Lowering:
         match dtype:
             case "bool":
                 is_bool = value.dtype == "bool"
-                return _Value(source if is_bool else tirx.NE(source, _zero(source)), "bool")
+                return _Value(source if is_bool else _different(source, _zero(source)), "bool")
             case "i8" | "i32":
                 return _Value(_as("int32", source), dtype)
             case "i64":
@@ -306,7 +308,8 @@ class _Lowering:
             a, b = _same_width(a, b)
         else:
             a, b = _as("int64", a), _as("int64", b)
-        return _Value(_BINARY[op](a, b), "bool" if op in COMPARISONS else dtype)
+        result = _different(a, b) if op == "!=" else _BINARY[op](a, b)
+        return _Value(result, "bool" if op in COMPARISONS else dtype)
 
     def is_narrow(self, expression: Expr, dtype: DType) -> bool:
         """Whether an integer result fits 32 bits, overflow of i8 and i32 being the program's own affair."""
@@ -415,6 +418,11 @@ def _same_width(a: TirExpr, b: TirExpr) -> tuple[TirExpr, TirExpr]:
     if a.ty.dtype == b.ty.dtype:
         return a, b
     return _as("int64", a), _as("int64", b)
+
+
+def _different(a: TirExpr, b: TirExpr) -> TirExpr:
+    """`!=`, which holds of NaN: TVM's NE on llvm does not."""
+    return tirx.Not(tirx.EQ(a, b)) if str(a.ty.dtype).startswith("float") else tirx.NE(a, b)
 
 
 def _zero(like: TirExpr) -> TirExpr:

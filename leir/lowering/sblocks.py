@@ -49,7 +49,7 @@ def tvmscript_sblocks(program: Program) -> str:
     temporaries = [buffer for name, buffer in buffers.items() if name not in signature]
     root = SBlockRealize([], True, SBlock([], [], [], "root", body, alloc_buffers=temporaries))
     parameters = [buffers[d.tensor] for d in (*program.inputs, *program.outputs)]
-    function = tirx.PrimFunc(parameters, root).with_attr({"global_symbol": "main", "tirx.noalias": True})
+    function = tirx.PrimFunc(parameters, root).with_attr({"global_symbol": "main", "tirx.noalias": True, "s_tir": True})
     assert isinstance(function, tirx.PrimFunc)
     return script(function)
 

@@ -1,7 +1,6 @@
 """Everything that the reasoning of one step may speak of, computed once."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from leir.parser import parse
 from leir.syntax import Program, Stmt
@@ -51,13 +50,6 @@ class Context:
         )
 
 
-@lru_cache(maxsize=64)
-def read_state(leir: str) -> tuple[Program, StateNumbers]:
-    """A program and its numbers; steps of one state are explained one after the other."""
-    program = parse(leir)
-    return program, measure(program)
-
-
 def gather(
     key: str,
     before: str,
@@ -69,8 +61,7 @@ def gather(
     refused: tuple[RefusedStep, ...],
 ) -> Context:
     """The context of a legal step between two texts."""
-    old, old_numbers = read_state(before)
-    new, new_numbers = read_state(after)
+    old, new = parse(before), parse(after)
     taken: Strategy = parse_step(step.model_dump())
     terms = taken.terms(old, new)
     return Context(
@@ -80,8 +71,8 @@ def gather(
         facts=tuple(fact for fact in facts if fact.name not in GENERIC_FACTS),
         before=old,
         after=new,
-        numbers_before=old_numbers,
-        numbers_after=new_numbers,
+        numbers_before=measure(old),
+        numbers_after=measure(new),
         changed=changes(before, after),
         others=others,
         refused=refused,

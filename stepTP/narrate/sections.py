@@ -266,7 +266,7 @@ def _facts(facts: Sequence[FactRecord], form: str) -> list[Part]:
     """A sentence a fact; where room is short, the later ones give their names only."""
     texts = [_fact_text(fact, form) for fact in facts]
     return [
-        Part(_capital(text) if _WORD.match(text) else text, 0 if number < 1 else 2, f"{_fact_text(fact, '{Name}')}.")
+        Part(_capital(text) if _WORD.match(text) else text, 0 if number < 1 else 2, f"The fact {fact.name} holds.")
         for number, (fact, text) in enumerate(zip(facts, texts, strict=True))
     ]
 
@@ -274,8 +274,11 @@ def _facts(facts: Sequence[FactRecord], form: str) -> list[Part]:
 def _joined(facts: Sequence[FactRecord], opening: str, form: str) -> Part:
     """One sentence of all facts; where room is short, the later ones give their names only."""
     full = [_fact_text(fact, form) for fact in facts]
-    names = [full[0], *(f"{_fact_text(fact, '{name}')} holds" for fact in facts[1:])]
-    return Part(f"{opening} {'; '.join(full)}.", 2, f"{opening} {'; '.join(names)}.")
+    names = [fact.name for fact in facts[1:]]
+    short = f"{opening} {full[0]}."
+    if names:
+        short += f" The {'fact' if len(names) == 1 else 'facts'} {listed(names)} hold{'s' * (len(names) == 1)} too."
+    return Part(f"{opening} {'; '.join(full)}.", 2, short)
 
 
 def _fact_text(fact: FactRecord, form: str) -> str:

@@ -1,11 +1,12 @@
 """The pool task that explains a verified step: reasoning, diff and token counts."""
 
-from functools import lru_cache
 from typing import Any
 
+from leir.parser import parse
 from stepTP.narrate.call import call_text
 from stepTP.narrate.compose import compose
 from stepTP.narrate.context import Context, RefusedStep, gather, touched_operations
+from stepTP.narrate.describe import purpose
 from stepTP.narrate.difference import diff_text
 from stepTP.narrate.ground import Ungrounded, ungrounded
 from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_text
@@ -57,6 +58,7 @@ def computed(context: Context) -> list[str]:
     texts += [call_text(step) for step in (context.step, *context.others, *(r.step for r in context.refused))]
     texts += context.terms.values()
     texts += [str(len(context.facts)), str(touched_operations(context))]
+    texts += map(purpose, context.before.body)
     for numbers in (context.numbers_before, context.numbers_after):
         texts += _written(numbers)
     return texts
@@ -78,22 +80,13 @@ def _written(numbers: StateNumbers) -> list[str]:
 
 def _tokens(after: str, reasoning: str) -> dict[str, int | None]:
     """Tokens of the program after the step, as LEIR, TIR and CUDA, and of the reasoning."""
+    from leir.lowering import cuda_source, tir_text
     from stepTP.tokens import count_tokens
 
-    tir, cuda = _lowered(after)
+    program = parse(after)
     return {
         "leir": count_tokens(after),
-        "tir": count_tokens(tir),
-        "cuda": count_tokens(cuda),
+        "tir": count_tokens(tir_text(program)),
+        "cuda": count_tokens(cuda_source(program)),
         "reasoning": count_tokens(reasoning),
     }
-
-
-@lru_cache(maxsize=8)
-def _lowered(leir: str) -> tuple[str, str]:
-    """A program as plain-loop TIR and as CUDA source."""
-    from leir.lowering import cuda_source, tir_text
-    from leir.parser import parse
-
-    program = parse(leir)
-    return tir_text(program), cuda_source(program)
