@@ -36,7 +36,9 @@ def check_definedness(program: Program) -> Iterator[Diagnostic]:
     for statement in statements_of(program):
         for use in statement.uses:
             tensor = use.access.tensor
-            if use.mode == "write" or known[tensor].role == "input" or tensor not in writes:
+            if use.mode == "write" or known[tensor].role == "input":
+                continue
+            if tensor not in writes and known[tensor].alloc is None:  # an unknown name, or an output that has its own
                 continue
             fill = filled.get(tensor)
             if use.mode == "update" and use.op == fill:
@@ -45,7 +47,7 @@ def check_definedness(program: Program) -> Iterator[Diagnostic]:
             if fill is not None and use.mode == "read":
                 yield from read.find_anywhere(writes[tensor])
             else:
-                yield from read.find_before(writes[tensor])
+                yield from read.find_before(writes.get(tensor, []))
     for declaration in program.outputs:
         yield from _check_output(declaration.tensor, declaration.shape, writes.get(declaration.tensor, []))
 

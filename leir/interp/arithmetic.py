@@ -71,6 +71,8 @@ def identity(op: str, dtype: DType) -> int | float:
     kind = computing(dtype)
     if kind in ("f32", "f64"):
         return -math.inf if op == "max=" else math.inf
+    if kind == "bool":  # not accumulated into, and refused where it is
+        return 0
     largest = 2 ** (INTEGER_BITS[kind] - 1) - 1
     return -largest - 1 if op == "max=" else largest
 

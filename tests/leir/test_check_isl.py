@@ -283,6 +283,7 @@ def test_an_integer_temporary_is_bounded_by_what_defines_it(body: str, expected:
         ("L^8_i[C_i=if_then_else(i<7,T_i,A_i);T_i=A_i;]", ["read-before-write"]),
         ("L^8_i[C_i=if_then_else(i>7,T_i,A_i);T_i=A_i;]", []),
         ("D+=A_0;L^8_i[C_i=A_i;]", []),
+        ("T^{f32,g}_8;L^8_i[C_i=T_i;]", ["read-before-write"]),
         ("L^8_i[T_{7-i}=A_i;]L^{2,4}_{a,b}[C_{a*4+b}=T_{b*2+a};]", []),
         ("L^{2,4}_{a,b}[T_{a*4+b}=A_a;]L^8_i[C_i=T_i;]", []),
         ("L^{2,3}_{a,b}[T_{a*4+b}=A_a;]L^8_i[C_i=T_i;]", ["read-before-write"]),
@@ -327,7 +328,8 @@ def test_definedness_is_what_running_finds(number: int):
     expected: set[Place] = set()
     for event in ran:
         key, filled = (event.tensor, event.element), first.get(event.tensor, "=") != "="
-        if event.tensor in first and event.mode != "write" and not (filled and event.op == first[event.tensor]):
+        asked = event.tensor in first or tensors(program)[event.tensor].alloc is not None
+        if asked and event.mode != "write" and not (filled and event.op == first[event.tensor]):
             defined = key in (ever if filled and event.mode == "read" else written)
             if not defined:
                 expected.add(event.place)

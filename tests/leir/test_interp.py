@@ -511,3 +511,9 @@ def test_the_random_programs_run_as_vectors_for_a_good_part() -> None:
         for number, statement in enumerate(program.body)
     ]
     assert sum(planned) > len(planned) / 4
+
+
+@BOTH
+def test_a_bool_tensor_that_is_accumulated_into_is_an_error_before_anything_runs(scalar: bool) -> None:
+    error = fails("in A_3;out C_3;M^{bool,g}_3;L^3_i[C_i=A_i;]L^3_i[M_i max=A_i>0.0;]", scalar, A=[1, 2, 3])
+    assert error.path == (2, 0)
