@@ -75,7 +75,7 @@ def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
     table.pending.clear()
     while not _is_stable(order, table, rounds, thresholds):
         rounds += 1
-    table.known.clear()
+    table.forget()
     return table
 
 
@@ -88,7 +88,7 @@ def _thresholds(program: Program) -> list[int | float]:
 def _is_stable(order: list[str], table: Ranges, rounds: int, thresholds: list[int | float]) -> bool:
     """One round: every tensor's bounds from its writes. Whether no bounds moved."""
     stable = True
-    table.known.clear()
+    table.forget()
     for name in order:
         found = tensor_range(name, table)
         if found is None:
@@ -102,7 +102,7 @@ def _is_stable(order: list[str], table: Ranges, rounds: int, thresholds: list[in
                     new = _widened(before, new, dtype, thresholds)
             if new != before:
                 stable = False
-                table.known.clear()
+                table.forget()
                 bounds[name] = new
         table.pending.discard(name)
     return stable

@@ -68,6 +68,9 @@ class Ranges:
     writes: dict[str, tuple[Write, ...]]
     allocs: dict[str, Path]
     known: dict[Path, Known] = field(default_factory=dict[Path, Known])  # a cache
+    found: dict[tuple[int, int, Path], tuple[Expr, Known, Range]] = field(
+        default_factory=dict[tuple[int, int, Path], tuple[Expr, Known, Range]]
+    )  # a cache by the identity of an expression and of what is known, both kept alive here
     reasons: dict[str, str] = field(default_factory=dict[str, str])  # why a tensor's bounds hold, beyond its writes
     pending: set[str] = field(default_factory=set[str])  # tensors without a value yet, while the rounds run
 
@@ -95,6 +98,11 @@ class Ranges:
             around = tuple(node for _, node in enclosing(self.program, path))
             self.known[path] = known_inside(around, self, path)
         return self.known[path]
+
+    def forget(self) -> None:
+        """Empties the caches: the bounds of a tensor have moved."""
+        self.known.clear()
+        self.found.clear()
 
     def read(self, tensor: str, path: Path) -> Range:
         """What the statement at `path` may find in a tensor."""
@@ -210,7 +218,19 @@ def _narrowed(
 
 
 def value_of(expression: Expr, known: Known, table: Ranges, path: Path) -> Range:
-    """The values of an expression that the statement at `path` evaluates, with what is known there."""
+    """The values of an expression that the statement at `path` evaluates, with what is known there.
+
+    A condition is asked about for either of its outcomes; the cache keeps nested conditions from doubling each time.
+    """
+    if isinstance(expression, Integer | Real | Variable | Access):
+        return _value_of(expression, known, table, path)
+    key = (id(expression), id(known), path)
+    if key not in table.found:
+        table.found[key] = (expression, known, _value_of(expression, known, table, path))
+    return table.found[key][2]
+
+
+def _value_of(expression: Expr, known: Known, table: Ranges, path: Path) -> Range:
     found = known.get(expression)
     if found is not None:
         return found

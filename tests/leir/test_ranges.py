@@ -220,6 +220,14 @@ def test_claims_come_with_evidence() -> None:
     assert "by its one write" in (non_negative(SOFTMAX, Place((2, 0, 0), (1, 1))) or "")
 
 
+def test_nested_conditions_do_not_double_the_work() -> None:
+    expression = "I_i"
+    for _ in range(40):
+        expression = f"if_then_else({expression}>0,I_i,2)"
+    program = parse(f"in I^{{i32}}_8;out C_8;L^8_i[C_i=I_i//max({expression},1);]")
+    assert ranges(program).at(Place((0, 0), (1, 1))).low == 1
+
+
 def test_places_without_an_expression() -> None:
     for place in (Place((0,)), Place((0, 0), (2,)), Place((9,), (1,)), Place((0, 0), (1, 5))):
         with pytest.raises(LookupError):
