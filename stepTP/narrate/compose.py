@@ -30,14 +30,27 @@ def _form(context: Context, section: str, forms: tuple[tuple[Part, ...], ...]) -
 
 
 def _shortened(sections: list[list[Part]]) -> list[list[Part]]:
-    """The sections, with as many parts gone or brief as the length asks for: what is spared most easily first."""
+    """The sections within the length: what is spared most easily gives way first, and comes back if there is room."""
     kept = [list(section) for section in sections]
-    while sum(length(part.text) for section in kept for part in section) > LENGTH:
-        places = [
-            (part.spare, len(part.text), s, n) for s, section in enumerate(kept) for n, part in enumerate(section)
-        ]
-        spare, _, section, number = max(place for place in places if kept[place[2]][place[3]].text)
+
+    def total() -> int:
+        return sum(length(part.text) for section in kept for part in section)
+
+    gone: list[tuple[int, int, Part]] = []
+    while total() > LENGTH:
+        spare, _, section, number = max(
+            (part.spare, len(part.text), s, n)
+            for s, section in enumerate(kept)
+            for n, part in enumerate(section)
+            if part.text
+        )
         if not spare:
             break
+        gone.append((section, number, kept[section][number]))
         kept[section][number] = Part(kept[section][number].brief)
+    for section, number, part in reversed(gone):
+        brief = kept[section][number]
+        kept[section][number] = part
+        if total() > LENGTH:
+            kept[section][number] = brief
     return kept

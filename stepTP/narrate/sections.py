@@ -144,12 +144,15 @@ def _share(context: Context) -> list[str]:
     weights = {number: operations(nest) for number, nest in numbers.nests.items()}
     heaviest = max(weights, key=lambda number: weights[number].value)
     part = f"{count_text(weights[heaviest])} of {count_text(numbers.operations)} operations"
+    own = touched_operations(context)
+    if sum(weight.value == weights[heaviest].value for weight in weights.values()) > 1:
+        return [f"No nest does more than nest {heaviest}, {part}; what the step touches takes {own}."]
     if heaviest in context.touched:
         return [
             f"Of all nests, nest {heaviest} weighs most: {part}. The step works there.",
             f"The work lies in nest {heaviest}, with {part}, and that is where the step works.",
         ]
-    return [f"Nest {heaviest} weighs most, with {part}; what the step touches takes {touched_operations(context)}."]
+    return [f"Nest {heaviest} weighs most, with {part}; what the step touches takes {own}."]
 
 
 def _traffic(numbers: StateNumbers) -> list[str]:
