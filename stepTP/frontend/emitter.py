@@ -80,13 +80,14 @@ class Emitter:
 
     `node` is the fx node at hand. `result` gives the tensor that its op writes: an output of the program where the node
     is one (`outputs`, by node name and number of the result), else a temporary. `default` is the dtype of temporaries
-    that need no declaration.
+    that need no declaration; `with_negatives` are the constant inputs of integers that hold numbers below 0.
     """
 
     def __init__(self) -> None:
         self.default: DType = "f32"
         self.taken: set[str] = set()
         self.inputs: frozenset[str] = frozenset()
+        self.with_negatives: set[str] = set()
         self.outputs: dict[tuple[str, int], Buffer] = {}
         self.written: set[str] = set()
         self.statements: list[Stmt] = []

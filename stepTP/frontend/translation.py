@@ -167,6 +167,8 @@ class _Translator:
                 user_inputs.append(name)
             else:
                 self.constants[name] = as_array(tensor)
+                if not tensor.is_floating_point() and bool((tensor < 0).any()):
+                    e.with_negatives.add(name)
         e.inputs = frozenset(self.names)
         return declarations, user_inputs
 

@@ -66,7 +66,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "chunk": lambda x: x.chunk(3, -1)[1] * x.chunk(2, 0)[1][:, :, 2:],
     "contiguous": lambda x: x.transpose(1, 2).contiguous(),
     "pixel_shuffle": lambda x: F.pixel_shuffle(x.view(1, 12, 2, 2), 2),
-    "unfold": lambda x: x.unfold(1, 3, 2) if x.dim() == 0 else x[:, 0:3],
+    "unfold": lambda x: x.unfold(1, 3, 2),
 }
 
 
@@ -144,6 +144,7 @@ GATHERS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "gather": (lambda x, i: (x.gather(0, i), x.gather(1, i)), (draw(3, 4), ROWS.view(2, 2))),
     "index": (lambda x, i: (x[i], x[:, i]), (draw(3, 3, 4), ROWS)),
     "index two": (lambda x, i: (x[i, i], x[i, :, i], x[:, i, i[:, None]]), (draw(3, 3, 4), ROWS)),
+    "constant positions": (lambda x: (x[:, [-1, 0, -3]], x[torch.tensor([2, 0])]), (draw(3, 4),)),
     "computed position": (lambda x: x[x.argmax(-1).clamp(max=2)], (draw(3, 4),)),
 }
 

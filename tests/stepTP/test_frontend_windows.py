@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from leir.printer import to_text
-from stepTP.frontend import UnsupportedOp, translate
-from tests.stepTP.agreement import Calls, agree, draw, module_agrees
+from tests.stepTP.agreement import agree, draw, module_agrees
 
 IMAGE = draw(2, 4, 7, 9)
 
@@ -65,9 +64,27 @@ def test_a_guard_keeps_reads_inside() -> None:
     ]
 
 
-def test_a_transposed_convolution_is_refused() -> None:
-    with pytest.raises(UnsupportedOp, match="transposed convolution"):
-        translate(Calls(F.conv_transpose2d), (IMAGE, draw(4, 3, 3, 3)))
+TRANSPOSED: list[dict[str, Any]] = [
+    {},
+    {"stride": 2},
+    {"stride": (2, 3), "padding": (1, 0), "output_padding": (1, 2)},
+    {"padding": 1, "dilation": 2},
+    {"stride": 3, "groups": 2},
+    {"stride": 4, "padding": (0, 1), "dilation": (2, 1), "groups": 2},
+]
+
+
+@pytest.mark.parametrize("options", TRANSPOSED, ids=str)
+def test_transposed_convolution(options: dict[str, Any]) -> None:
+    x, weight, bias = draw(2, 4, 3, 4), draw(4, 3, 3, 2), draw(3 * options.get("groups", 1))
+    agree(
+        lambda x, w, b: (F.conv_transpose2d(x, w, b, **options), F.conv_transpose2d(x, w, **options)), x, weight, bias
+    )
+
+
+def test_transposed_convolution_of_other_ranks() -> None:
+    agree(lambda x, w: F.conv_transpose1d(x, w, stride=2, padding=1), draw(2, 3, 5), draw(3, 4, 3))
+    agree(lambda x, w: F.conv_transpose3d(x, w, stride=(1, 2, 1)), draw(1, 2, 2, 3, 2), draw(2, 2, 2, 3, 1))
 
 
 MAX_POOLS: list[dict[str, Any]] = [

@@ -6,7 +6,7 @@ which changes nothing where PyTorch accepts it, so that the bound can be proved.
 
 from collections.abc import Sequence
 
-from leir.syntax import Access, Call, Integer
+from leir.syntax import Access, Binary, Call, Integer
 from stepTP.frontend.emitter import Emitter
 from stepTP.frontend.indices import Index, Leaf
 from stepTP.frontend.ops.shape import view
@@ -14,9 +14,11 @@ from stepTP.frontend.table import emits
 from stepTP.frontend.values import Point, Value, stretched
 
 
-def _position(e: Emitter, positions: Value, point: Point, size: int) -> Index:
-    """The position at a point, as an index of an axis of `size`."""
+def _position(e: Emitter, positions: Value, point: Point, size: int, from_end: bool = False) -> Index:
+    """The position at a point, as an index of an axis of `size`; `from_end`: constants below 0 count from its end."""
     element = positions.element(point)
+    if from_end and isinstance(element, Access) and element.tensor in e.with_negatives:
+        element = Binary("%", Binary("+", element, Integer(size)), Integer(size))
     computed = isinstance(element, Access) and element.tensor not in e.inputs
     if computed:
         element = Call("max", (Call("min", (element, Integer(size - 1))), Integer(0)))
@@ -66,7 +68,7 @@ def index_tensor(e: Emitter, x: Value, indices: Sequence[Value | None]) -> Value
         source: list[Index] = []
         for axis, size in enumerate(x.shape):
             positions = indices[axis] if axis < len(indices) else None
-            own = None if positions is None else _position(e, positions, stretched(common, positions.shape), size)
+            own = None if positions is None else _position(e, positions, stretched(common, positions.shape), size, True)
             source.append(next(rest) if own is None else own)
         return tuple(source)
 

@@ -33,6 +33,9 @@ UNARY = {
     "sqrt": "sqrt(x)",
     "rsqrt": "1.0/sqrt(x)",
     "reciprocal": "1.0/x",
+    "sinh": "0.5*(expm1(x)-expm1(-x))",
+    "cosh": "0.5*(exp(x)+exp(-x))",
+    "tan": "sin(x)/cos(x)",
     "sin": "sin(x)",
     "cos": "cos(x)",
     "erf": "erf(x)",
@@ -56,6 +59,8 @@ BINARY = {
     "div.Tensor": "x/y",
     "div.Scalar": "x/y",
     "xlogy.Tensor": "if_then_else(x==0.0,0.0,x*log(y))",
+    "logaddexp": "if_then_else(x==y,x+0.6931471805599453,max(x,y)+log1p(exp(-abs(x-y))))",
+    "_prelu_kernel": "if_then_else(x>0.0,x,y*x)",
     "maximum": "max(x,y)",
     "minimum": "min(x,y)",
 }
@@ -211,6 +216,41 @@ def softplus(e: Emitter, x: Value, beta: Scalar = 1, threshold: Scalar = 20) -> 
     scaled = "x" if beta == 1 else "x*y"
     smooth = f"max({scaled},0.0)+log1p(exp(-abs({scaled})))"
     return pointwise(e, f"if_then_else({scaled}>z,x,{smooth if beta == 1 else f'({smooth})/y'})", x, beta, threshold)
+
+
+@emits("hardshrink")
+def hardshrink(e: Emitter, x: Value, bound: Scalar = 0.5) -> Value:
+    return pointwise(e, "if_then_else(x>=-y&&x<=y,0.0,x)", x, bound)
+
+
+@emits("softshrink")
+def softshrink(e: Emitter, x: Value, bound: Scalar = 0.5) -> Value:
+    return pointwise(e, "if_then_else(x>y,x-y,if_then_else(x<-y,x+y,0.0))", x, bound)
+
+
+@emits("threshold")
+def threshold(e: Emitter, x: Value, bound: Scalar, value: Scalar) -> Value:
+    return pointwise(e, "if_then_else(x<=y,z,x)", x, bound, value)
+
+
+@emits("lerp.Scalar", "lerp.Tensor")
+def interpolate(e: Emitter, x: Value, y: Value, weight: Operand) -> Value:
+    """Counted from the nearer end, as PyTorch does."""
+    return pointwise(e, "if_then_else(abs(z)<0.5,x+z*(y-x),y-(y-x)*(1.0-z))", x, y, weight)
+
+
+@emits("addcmul")
+def add_product_of_elements(e: Emitter, x: Value, y: Value, z: Value, *, value: Scalar = 1) -> Value:
+    return pointwise(e, "x+y*z" if value == 1 else f"x+{_factor(value)}*y*z", x, y, z)
+
+
+@emits("addcdiv")
+def add_quotient_of_elements(e: Emitter, x: Value, y: Value, z: Value, *, value: Scalar = 1) -> Value:
+    return pointwise(e, "x+y/z" if value == 1 else f"x+{_factor(value)}*(y/z)", x, y, z)
+
+
+def _factor(number: Scalar) -> str:
+    return f"(-{-number!r})" if number < 0 else repr(number)
 
 
 @emits("sign")

@@ -5,12 +5,12 @@ from functools import partial
 from math import inf, prod
 from typing import Any
 
-from leir.syntax import AssignOp, Binary, Expr, Integer, Select
+from leir.syntax import AssignOp, Binary, BinaryOp, Expr, Integer, Select
 from stepTP.frontend.emitter import Emitter, axes, converted
 from stepTP.frontend.indices import Index, expression, linear
 from stepTP.frontend.ops.pointwise import formula, pointwise, truth
 from stepTP.frontend.table import emits
-from stepTP.frontend.values import Buffer, Point, Value, literal
+from stepTP.frontend.values import Buffer, Point, Value, literal, stretched
 
 Dims = Sequence[int] | int | None
 
@@ -132,11 +132,16 @@ def deviation(e: Emitter, x: Value, dims: Dims = None, *, correction: float | No
     return _spread(e, "sqrt(x/y)", x, dims, correction)
 
 
-def _spread(e: Emitter, text: str, x: Value, dims: Dims, correction: float | None) -> Value:
-    over = reduced_axes(x, dims)
+def _freedom(e: Emitter, x: Value, over: Sequence[int], correction: float | None) -> float:
     freedom = count(x, over) - (1 if correction is None else correction)
     if freedom <= 0:
         e.refuse(f"{count(x, over)} elements leave {freedom} degrees of freedom")
+    return freedom
+
+
+def _spread(e: Emitter, text: str, x: Value, dims: Dims, correction: float | None) -> Value:
+    over = reduced_axes(x, dims)
+    freedom = _freedom(e, x, over, correction)
     _, squares = centred_squares(e, x, over, e.shape())
     return pointwise(e, text, squares, freedom, dtype=e.accumulator())
 
@@ -172,8 +177,40 @@ def _least_position(e: Emitter, x: Value, over: Sequence[int], extreme: Value, i
     return accumulate(e, into, "min=", x, over, position)
 
 
+@emits("var_mean.correction")
+def variance_and_mean(
+    e: Emitter, x: Value, dims: Dims = None, *, correction: float | None = 1, keepdim: bool = False
+) -> tuple[Value, Value]:
+    over = reduced_axes(x, dims)
+    freedom = _freedom(e, x, over, correction)
+    centre, squares = centred_squares(e, x, over, e.shape(0))
+    number = literal(freedom, squares.dtype)
+    spread = e.fill(e.result(0), lambda point: Binary("/", squares.element(point), number))
+    return spread, e.copied(centre, e.result(1)) if e.uses(1) else centre
+
+
+@emits("_cdist_forward")
+def distances(e: Emitter, x: Value, y: Value, p: float, mode: Any) -> Value:
+    """Euclidean distances of all rows of x (..., m, k) and y (..., n, k)."""
+    if p != 2:
+        e.refuse(f"the distance of order {p}")
+    dtype = e.accumulator()
+    squares = e.temporary(e.shape(), dtype)
+    x, y = converted(x, dtype), converted(y, dtype)
+    point, inner = axes(squares.shape, x.shape[-1:])
+    left = x.element((*stretched(point[:-2], x.shape[:-2]), point[-2], *inner))
+    right = y.element((*stretched(point[:-2], y.shape[:-2]), point[-1], *inner))
+    e.assign(squares.at(point), "+=", formula("(x-y)*(x-y)", x=left, y=right), point, inner)
+    return pointwise(e, "sqrt(x)", squares.value, dtype=dtype)
+
+
+@emits("cumprod")
+def cumulative_product(e: Emitter, x: Value, dim: int, *, dtype: Any = None) -> Value:
+    return cumulative_sum(e, x, dim, op="*")
+
+
 @emits("cumsum")
-def cumulative_sum(e: Emitter, x: Value, dim: int, *, dtype: Any = None) -> Value:
+def cumulative_sum(e: Emitter, x: Value, dim: int, *, dtype: Any = None, op: BinaryOp = "+") -> Value:
     """The first element, then each one on top of its predecessor."""
     into = e.result(dtype=e.accumulator())
     x = converted(x, into.dtype)
@@ -185,6 +222,6 @@ def cumulative_sum(e: Emitter, x: Value, dim: int, *, dtype: Any = None) -> Valu
     if x.shape[axis] > 1:
         (point,) = axes([size - (n == axis) for n, size in enumerate(x.shape)])
         ahead = tuple(index + 1 if n == axis else index for n, index in enumerate(point))
-        value = Binary("+", into.at(point), x.element(ahead))
+        value = Binary(op, into.at(point), x.element(ahead))
         e.assign(into.at(ahead), "=", value, point)
     return e.settled(into)

@@ -155,6 +155,15 @@ def repeat_interleave(e: Emitter, x: Value, repeats: int, dim: int | None = None
     return x.view(e.shape(), lambda p: [quotient(i, repeats) if n == axis else i for n, i in enumerate(p)])
 
 
+@emits("unfold")
+def unfold(e: Emitter, x: Value, dim: int, size: int, step: int) -> Value:
+    """Windows along an axis; the position in the window is the last axis."""
+    if not x.shape:
+        return view(e, x)
+    axis = dim % len(x.shape)
+    return x.view(e.shape(), lambda p: [i * step + p[-1] if n == axis else i for n, i in enumerate(p[:-1])])
+
+
 @emits("diagonal")
 def diagonal(e: Emitter, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     row, column = dim1 % len(x.shape), dim2 % len(x.shape)

@@ -12,7 +12,7 @@ from typing import Any
 
 from leir.syntax import AssignOp, Binary, Call, DType, Expr, Integer, Real, Select, Unary
 from stepTP.frontend.emitter import Emitter, axes, conjunction, converted
-from stepTP.frontend.indices import Index, Leaf, expression, inside, linear, quotient
+from stepTP.frontend.indices import Index, Leaf, expression, inside, linear, quotient, remainder
 from stepTP.frontend.ops.pointwise import pointwise
 from stepTP.frontend.table import emits
 from stepTP.frontend.values import Buffer, Point, Value, literal
@@ -94,9 +94,9 @@ def convolution(
     groups: int,
 ) -> Value:
     """x (n, c, *sizes), weight (o, c / groups, *window), bias (o,); any number of spatial axes."""
-    if transposed:
-        e.refuse("transposed convolution")
     rank = len(weight.shape) - 2
+    if transposed:
+        return _transposed_convolution(e, x, weight, bias, stride, padding, dilation, groups)
     batched = len(x.shape) == rank + 2
     dtype = e.accumulator()
     into = e.result(dtype=dtype) if bias is None else e.temporary(e.shape(), dtype)
@@ -108,10 +108,48 @@ def convolution(
     source = quotient(out, weight.shape[0] // groups) * weight.shape[1] + channel
     term = Binary("*", x.element((*leading, source, *sources)), weight.element((out, channel, *within)))
     slide(e, into, "+=", spatial, (point, (channel, *within)), term, sources, literal(0, dtype))
+    return _with_bias(e, into, bias, rank)
+
+
+def _with_bias(e: Emitter, into: Buffer, bias: Value | None, rank: int) -> Value:
+    """The result of a convolution from its accumulator, after emitting what adds the bias by channel."""
     if bias is None:
         return e.settled(into)
     by_channel = bias.view((bias.shape[0], *[1] * rank), lambda p: p[:1])
-    return pointwise(e, "x+y", into.value, by_channel, dtype=dtype)
+    return pointwise(e, "x+y", into.value, by_channel, dtype=into.dtype)
+
+
+def _transposed_convolution(
+    e: Emitter, x: Value, weight: Value, bias: Value | None, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], groups: int,
+) -> Value:  # fmt: skip
+    """weight (c, o / groups, *window): output `o` gathers input (o + padding - k * dilation) / stride where that is an
+    integer inside the input. No input may reach some elements, so the condition is an `if_then_else`."""
+    rank = len(weight.shape) - 2
+    dtype = e.accumulator()
+    into = e.result(dtype=dtype) if bias is None else e.temporary(e.shape(), dtype)
+    x, weight = converted(x, dtype), converted(weight, dtype)
+    share, size = weight.shape[0] // groups, weight.shape[1]
+    point, (channel, *within) = axes(into.shape, (share, *weight.shape[2:]))
+    leading, out = point[: -rank - 1], point[-rank - 1]
+    spatial = window_axes(x.shape[-rank:], weight.shape[2:], stride, padding, dilation)
+    conditions: list[Expr] = []
+    sources: list[Index] = []
+    for axis, at, k in zip(spatial, point[-rank:], within, strict=True):
+        start = at + axis.padding - k * axis.dilation
+        source = quotient(start, axis.stride)
+        conditions += inside(start, 0, (axis.size - 1) * axis.stride + 1)
+        if (rest := remainder(start, axis.stride)) != Index():
+            conditions.append(Binary("==", expression(rest), Integer(0)))
+        sources.append(source)
+    source = quotient(out, size) * share + channel
+    term: Expr = Binary(
+        "*", x.element((*leading, source, *sources)), weight.element((source, remainder(out, size), *within))
+    )
+    condition = conjunction(conditions)
+    term = term if condition is None else Select(condition, term, literal(0, dtype))
+    e.assign(into.at(point), "+=", term, point, (channel, *within))
+    return _with_bias(e, into, bias, rank)
 
 
 @emits("max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool1d_with_indices")
