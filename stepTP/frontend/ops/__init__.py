@@ -1,6 +1,7 @@
 """The entries of the table, by theme. Importing this package fills the table."""
 
 from stepTP.frontend.ops import (
+    activations,
     attention,
     gather,
     linear_algebra,
@@ -11,4 +12,6 @@ from stepTP.frontend.ops import (
     windows,
 )
 
-__all__ = ["attention", "gather", "linear_algebra", "normalisation", "pointwise", "reduce", "shape", "windows"]
+__all__ = [
+    "activations", "attention", "gather", "linear_algebra", "normalisation", "pointwise", "reduce", "shape", "windows",
+]  # fmt: skip
