@@ -100,6 +100,8 @@ def added(left: Linear, right: Linear) -> Linear:
 def interval(expression: Expr, ranges: Ranges) -> tuple[int, int] | None:
     """Bounds on an integer expression's value, loop variables within their ranges; None where none are known."""
     form = linear(expression)
+    if form is not None and not form.coefficients.keys() <= ranges.keys():
+        return None  # a variable that no loop binds: an error where the statement is reached
     if form is not None:
         low = high = form.constant
         for name, coefficient in form.coefficients.items():
@@ -136,7 +138,7 @@ def interval(expression: Expr, ranges: Ranges) -> tuple[int, int] | None:
 
 
 def tensors(program: Program) -> dict[str, Tensor]:
-    """Every tensor of the program by name, the signature first. Assumes known variables (see `Malformed` checks)."""
+    """Every tensor of the program by name, the signature first."""
     roles: dict[str, tuple[DType, Scope, Literal["input", "output", "temporary"], tuple[int, ...], Path | None]] = {}
     for declaration in program.inputs:
         roles[declaration.tensor] = (declaration.dtype, "g", "input", declaration.shape, None)

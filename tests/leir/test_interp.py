@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from leir.interp import InterpreterError, array_type, interpret
 from leir.interp.lanes import plan
 from leir.interp.tensors import tensors
 from leir.parser import parse
-from tests.programs import random_inputs, random_program
+from leir.syntax import Alloc, Equation, Guard, Loop, Program, Stmt
+from tests.programs import random_inputs, random_program, random_tree
 
 F32 = np.float32
 BOTH = pytest.mark.parametrize("scalar", [False, True], ids=["vector", "scalar"])
@@ -517,3 +519,29 @@ def test_the_random_programs_run_as_vectors_for_a_good_part() -> None:
 def test_a_bool_tensor_that_is_accumulated_into_is_an_error_before_anything_runs(scalar: bool) -> None:
     error = fails("in A_3;out C_3;M^{bool,g}_3;L^3_i[C_i=A_i;]L^3_i[M_i max=A_i>0.0;]", scalar, A=[1, 2, 3])
     assert error.path == (2, 0)
+
+
+def _small(statement: Stmt) -> Stmt:
+    match statement:
+        case Loop(extent=extent, body=body):
+            return replace(statement, extent=min(extent, 3), body=tuple(map(_small, body)))
+        case Guard(condition, body):
+            return Guard(condition, tuple(map(_small, body)))
+        case Alloc(shape=shape):
+            return replace(statement, shape=tuple(min(size, 5) for size in shape))
+        case Equation():
+            return statement
+
+
+@BOTH
+def test_any_tree_runs_or_is_an_interpreter_error(scalar: bool) -> None:
+    for seed in range(100):
+        tree = random_tree(f"any {seed}")
+        declared = [
+            tuple(replace(d, shape=tuple(min(size, 5) for size in d.shape)) for d in declarations)
+            for declarations in (tree.inputs, tree.outputs)
+        ]
+        program = Program(*declared, tuple(map(_small, tree.body)))
+        inputs = {d.tensor: np.ones(d.shape, array_type(d.dtype)) for d in program.inputs}
+        with pytest.raises(InterpreterError):
+            interpret(program, inputs, scalar=scalar)
