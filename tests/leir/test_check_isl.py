@@ -284,6 +284,7 @@ def test_an_integer_temporary_is_bounded_by_what_defines_it(body: str, expected:
         ("L^8_i[C_i=if_then_else(i>7,T_i,A_i);T_i=A_i;]", []),
         ("D+=A_0;L^8_i[C_i=A_i;]", []),
         ("T^{f32,g}_8;L^8_i[C_i=T_i;]", ["read-before-write"]),
+        ("L^8_i[M^{f32,l};C_i=M;]", ["read-before-write"]),
         ("L^8_i[T_{7-i}=A_i;]L^{2,4}_{a,b}[C_{a*4+b}=T_{b*2+a};]", []),
         ("L^{2,4}_{a,b}[T_{a*4+b}=A_a;]L^8_i[C_i=T_i;]", []),
         ("L^{2,3}_{a,b}[T_{a*4+b}=A_a;]L^8_i[C_i=T_i;]", ["read-before-write"]),
