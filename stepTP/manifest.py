@@ -40,13 +40,14 @@ class Identity(BaseModel):
 
 
 class Entry(BaseModel):
-    """A finished file. `counts`: rows by shape; `rejected`: rejected rows by "stage: cause"."""
+    """A finished file. `counts`: rows by config; `rejected`: by "stage: cause"; `refused`: by "strategy: fact"."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     sha256: str
     bytes: int
     counts: dict[str, int]
     rejected: dict[str, int] = {}
+    refused: dict[str, int] = {}
     sources: tuple[str, ...] = ()
     made_from: str = ""  # of an output of the second pass: SHA-256 over the raw shards' own
 

@@ -18,26 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from stepTP.config import Config, ConfigError
-from stepTP.filter import Dropped, balance, select
-from stepTP.identity import identity, tool_versions
+from stepTP.filter import balance, select
+from stepTP.identity import identity
 from stepTP.manifest import Run, open_run
 from stepTP.records import (
     CONFIGS,
     ProgramRow,
+    RefusalRow,
     RejectedRow,
     Row,
-    SourceRecord,
-    Step,
     StepRow,
-    Tokens,
     json_schemas,
     of_shape,
     read_rows,
-    row_id,
-    step_answer,
-    step_json,
     to_line,
 )
+from stepTP.rows import dropped_row, program_row, rejected_program, rejected_source, step_id, step_row, unexplained_row
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
 from stepTP.verify.pool import Failure, Pool
 from stepTP.walk import Check, Jobs, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
@@ -45,7 +41,6 @@ from strategies import catalog
 
 TRANSLATE = "stepTP.intake.translate"
 EXPLAIN = "stepTP.narrate.task.explain"
-LICENSE = "Apache-2.0"  # of every text that `stepTP.sources` writes
 
 Item = SourceProgram | VerifiedStep | Row
 
@@ -67,11 +62,11 @@ def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
             continue
         answer = build.jobs.submit(TRANSLATE, {"code": item.torch_code, "file": item.id}, near=item.id).result()
         if isinstance(answer, Failure):
-            yield _rejected_source(item, "translate", cause_of(answer), answer.cause)
+            yield rejected_source(item, "translate", cause_of(answer), answer.cause)
         elif answer["status"] != "verified":
-            yield _rejected_source(item, "translate", answer["status"], answer["message"])
+            yield rejected_source(item, "translate", answer["status"], answer["message"])
         else:
-            yield _program_row(item, answer)
+            yield program_row(item, answer)
 
 
 def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
@@ -83,9 +78,9 @@ def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
         start = [Check(item.leir, None, False)]
         (answer,) = verify_all(build.jobs, build.config.verify, build.config.seed, item, start)
         if isinstance(answer, Failure):
-            yield _rejected_program(item, cause_of(answer), answer.cause)
+            yield rejected_program(item, cause_of(answer), answer.cause)
         elif not answer["ok"]:
-            yield _rejected_program(item, answer["cause"], answer["message"])
+            yield rejected_program(item, answer["cause"], answer["message"])
         else:
             yield item.model_copy(update={"verification": verdicts(answer)})
 
@@ -109,9 +104,9 @@ def narrate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
         assert isinstance(item, VerifiedStep)
         answer = explained.result()
         if isinstance(answer, Failure):
-            yield _unexplained(item, answer)
+            yield unexplained_row(item, answer)
         else:
-            yield _step_row(item, answer)
+            yield step_row(item, answer)
 
 
 Stage = Callable[[Build, Iterable[Item]], Iterator[Item]]
@@ -239,10 +234,11 @@ def _make_shards(
 
 
 def _counts(rows: list[Row]) -> dict[str, Any]:
-    """Rows by config, and rejected rows by stage and cause."""
+    """Rows by config, rejected rows by stage and cause, refusals by strategy and fact."""
     counts = {name: n for name in CONFIGS if (n := sum(1 for _ in of_shape(rows, name)))}
     rejected = Counter(f"{row.stage}: {row.cause}" for row in rows if isinstance(row, RejectedRow))
-    return {"counts": counts, "rejected": dict(sorted(rejected.items()))}
+    refused = Counter(f"{row.strategy}: {row.facts[-1].name}" for row in rows if isinstance(row, RefusalRow))
+    return {"counts": counts, "rejected": dict(sorted(rejected.items())), "refused": dict(sorted(refused.items()))}
 
 
 OUTPUTS = (*(f"{name}.jsonl" for name in CONFIGS), "balance.json", "schema.json")
@@ -255,7 +251,7 @@ def _second_pass(run: Run, config: Config, shards: list[str], made_from: str) ->
     kept, dropped = select(steps, config.filter)
     files: dict[str, list[Row]] = {name: list(of_shape(rows, name)) for name in CONFIGS}
     files["steps"] = list(kept)
-    files["rejected"] += [_dropped_row(drop) for drop in dropped]
+    files["rejected"] += [dropped_row(drop) for drop in dropped]
     for name, chosen in files.items():
         run.write(f"{name}.jsonl", map(to_line, chosen), {"made_from": made_from, **_counts(chosen)})
     tables = {"balance.json": balance(steps, kept), "schema.json": json_schemas()}
@@ -264,99 +260,10 @@ def _second_pass(run: Run, config: Config, shards: list[str], made_from: str) ->
         run.write(name, [text], {"made_from": made_from, "counts": {}})
 
 
-def _source_record(source: SourceProgram) -> SourceRecord:
-    return SourceRecord(
-        id=source.id,
-        family=source.family,
-        torch_code=source.torch_code,
-        torch_sha=source.torch_sha,
-        license=LICENSE,
-    )
-
-
-def _program_row(source: SourceProgram, answer: dict[str, Any]) -> ProgramRow:
-    return ProgramRow(
-        id=source.id,
-        source=_source_record(source),
-        dtype=source.dtype,
-        knobs=dict(source.knobs),
-        names=answer["names"],
-        program_signature=answer["leir"].split("\n", 1)[0],
-        leir=answer["leir"],
-        state_id=answer["state_id"],
-        ops=tuple(answer["ops"]),
-        nests=answer["nests"],
-        iterations=answer["iterations"],
-        max_abs_error=answer["max_abs_error"],
-        verification=(),
-        tool_versions=tool_versions(),
-    )
-
-
-def _rejected_source(source: SourceProgram, stage: str, cause: str, message: str) -> RejectedRow:
-    return RejectedRow(
-        id=row_id(source.id, stage),
-        source_id=source.id,
-        family=source.family,
-        depth=0,
-        stage=stage,  # pyright: ignore[reportArgumentType] (pydantic checks it)
-        cause=cause,
-        message=message,
-    )
-
-
-def _rejected_program(program: ProgramRow, cause: str, message: str) -> RejectedRow:
-    return RejectedRow(
-        id=row_id(program.id, "verify"),
-        source_id=program.id,
-        family=program.source.family,
-        depth=0,
-        stage="verify",
-        cause=cause,
-        message=message,
-        leir_after=program.leir,
-    )
-
-
-def _unexplained(found: VerifiedStep, failure: Failure) -> RejectedRow:
-    return RejectedRow(
-        id=row_id(found.source.id, found.before.state_id, step_json(found.taken.step), "narrate"),
-        source_id=found.source.id,
-        family=found.source.source.family,
-        depth=len(found.before.path) + 1,
-        stage="narrate",
-        cause=cause_of(failure),
-        message=failure.cause,
-        state_id_before=found.before.state_id,
-        leir_before=found.before.leir,
-        step=found.taken.step,
-        leir_after=found.taken.leir,
-        verification=found.verification,
-    )
-
-
-def _dropped_row(drop: Dropped) -> RejectedRow:
-    row = drop.row
-    return RejectedRow(
-        id=row_id(row.id, "filter"),
-        source_id=row.source.id,
-        family=row.source.family,
-        depth=row.depth,
-        stage="filter",
-        cause=drop.cause,
-        message=drop.message,
-        state_id_before=row.state_id_before,
-        leir_before=row.leir_before,
-        step=Step(strategy=row.strategy, args=row.args),
-        leir_after=row.leir_after,
-        verification=row.verification,
-    )
-
-
 def _explain(build: Build, found: VerifiedStep) -> "Future[Any]":
     taken = found.taken
     payload = {
-        "id": _id_of(found),
+        "id": step_id(found),
         "before": found.before.leir,
         "step": taken.step.model_dump(),
         "bit_exact": taken.bit_exact,
@@ -369,37 +276,6 @@ def _explain(build: Build, found: VerifiedStep) -> "Future[Any]":
         "count_tokens": build.config.tokens,
     }
     return build.jobs.submit(EXPLAIN, payload, near=found.source.id)
-
-
-def _id_of(found: VerifiedStep) -> str:
-    return row_id(found.source.id, found.before.state_id, step_json(found.taken.step))
-
-
-def _step_row(found: VerifiedStep, answer: dict[str, Any]) -> StepRow:
-    source, taken = found.source, found.taken
-    return StepRow(
-        id=_id_of(found),
-        source=source.source,
-        names=source.names,
-        program_signature=source.program_signature,
-        depth=len(found.before.path) + 1,
-        path=found.before.path,
-        state_id_before=found.before.state_id,
-        leir_before=found.before.leir,
-        strategy=taken.step.strategy,
-        level=taken.level,
-        args=taken.step.args,
-        bit_exact=taken.bit_exact,
-        facts=taken.facts,
-        leir_after=taken.leir,
-        state_id_after=taken.state_id,
-        diff=answer["diff"],
-        reasoning=answer["reasoning"],
-        answer=step_answer(taken.step, taken.leir),
-        verification=found.verification,
-        tokens=Tokens(**answer["tokens"]),
-        tool_versions=source.tool_versions,
-    )
 
 
 def default_folder(config: Config) -> Path:

@@ -14,8 +14,8 @@ import pytest
 
 from stepTP import pipeline
 from stepTP.config import Config, ConfigError, parse_config
-from stepTP.manifest import RunError
-from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, StepRow, read_rows
+from stepTP.manifest import RunError, load_manifest
+from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, StepRow, read_rows
 from tests.stepTP.fakes import FakePool
 
 CONFIG = parse_config(
@@ -63,6 +63,21 @@ def test_every_kind_of_row_is_there(built: Path) -> None:
     assert all(isinstance(row, RefusalRow) and not row.facts[-1].holds for row in rows["refusals"])
     assert {row.depth for row in rows["steps"] if isinstance(row, StepRow)} == {1, 2, 3}
     assert all(isinstance(row, ProgramRow) and row.verification for row in rows["programs"])
+
+
+def test_the_manifest_counts_what_the_files_hold(built: Path) -> None:
+    manifest = load_manifest(built)
+    for name, entry in (*manifest.shards.items(), *manifest.outputs.items()):
+        if not name.endswith(".jsonl"):
+            continue
+        rows = list(read_rows(built / name))
+        assert entry.counts == {config: n for config, shape in CONFIGS.items() if (n := _number(rows, shape))}, name
+        assert sum(entry.rejected.values()) == _number(rows, RejectedRow)
+        assert sum(entry.refused.values()) == _number(rows, RefusalRow)
+
+
+def _number(rows: list[Row], shape: type) -> int:
+    return sum(isinstance(row, shape) for row in rows)
 
 
 def test_ids_are_unique_and_states_verified_once(built: Path) -> None:
