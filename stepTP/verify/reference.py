@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from leir.syntax import Declaration, Program
-from stepTP.frontend import LoadedSource, Translation, bind, load_text, translate
-from stepTP.frontend.verification import in_dtype
+from stepTP.frontend import InFloat64, LoadedSource, Translation, bind, in_dtype, load_text, translate
 from stepTP.verify.inputs import Profile, profile
 from stepTP.verify.prepare import Outputs, Reference, Unverified
 
@@ -70,7 +69,7 @@ def _reference(loaded: LoadedSource, translation: Translation) -> Reference:
         given = iter(translation.user_inputs)
         arguments = [_tensor(inputs[next(given)], leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         state = {path: _tensor(inputs[name], own[path]) for name in drawn for path in (translation.names[name],)}
-        with torch.no_grad():
+        with torch.no_grad(), InFloat64():
             try:
                 returned = torch.func.functional_call(module, state, tree_unflatten(arguments, tree))
             except (RuntimeError, TypeError, IndexError) as error:
