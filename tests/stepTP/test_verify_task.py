@@ -1,7 +1,6 @@
 """The verification tasks, as a build calls them: verdicts, refusals, batches, any number of workers."""
 
 import json
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from leir.parser import ParseError
 from leir.printer import to_text
 from stepTP.frontend import load_text, translate
 from stepTP.verify import task
-from stepTP.verify.batch import verify_states
 from stepTP.verify.pool import Failure, Pool
 from stepTP.verify.prepare import Unverified
 
@@ -156,18 +154,14 @@ def test_a_batch_answers_as_single_jobs_do() -> None:
     assert task.verify_many({**COMMON, "states": STATES}) == [task.verify({**COMMON, **state}) for state in STATES]
 
 
-def results(futures: "list[Future[Any]]") -> list[Any]:
-    return [future.result(timeout=120) for future in futures]
-
-
-def test_a_pool_and_batches_give_the_verdicts_of_single_calls() -> None:
+def test_a_pool_gives_the_verdicts_of_direct_calls_and_errors_by_name() -> None:
     alone = [task.verify({**COMMON, **state}) for state in STATES]
-    ill = [{"leir": RACE, "parent": None, "bit_exact": False}, {"leir": "in A", "parent": None, "bit_exact": False}]
+    ill = [{"leir": text, "parent": None, "bit_exact": False} for text in (RACE, "in A")]
     with Pool(workers=2, timeout_s=60) as pool:
-        futures = verify_states(pool, COMMON, STATES, near="softmax")
-        mixed = results(verify_states(pool, COMMON, [*STATES[:2], *ill]))
-        together = results(futures)
-    assert together == alone
-    assert mixed[:2] == alone[:2]
-    assert all(isinstance(failure, Failure) and failure.kind == "refused" for failure in mixed[2:])
-    assert [failure.error for failure in mixed[2:]] == ["IllFormed", "ParseError"]
+        together = pool.submit("stepTP.verify.task.verify_many", {**COMMON, "states": STATES}, near="softmax")
+        single = [pool.submit("stepTP.verify.task.verify", {**COMMON, **state}) for state in STATES]
+        failures = [pool.submit("stepTP.verify.task.verify", {**COMMON, **state}).result(120) for state in ill]
+        assert together.result(120) == alone
+        assert [future.result(120) for future in single] == alone
+    assert all(isinstance(failure, Failure) and failure.kind == "refused" for failure in failures)
+    assert [failure.error for failure in failures] == ["IllFormed", "ParseError"]
