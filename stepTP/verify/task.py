@@ -69,12 +69,12 @@ def verify_many(payload: dict[str, Any]) -> list[dict[str, Any]]:
     ]
     for target in payload["targets"]:
         asked = [(s, a) for s, a in zip(payload["states"], answers, strict=True) if a["ok"]]
-        conducts = _conducts(key, target, [state["leir"] for state, _ in asked])
-        for (state, answer), conduct in zip(asked, conducts, strict=True):
-            bit_equal = None
-            if state["parent"] is not None and not conduct.difference.problem:
-                (before,) = _conducts(key, target, [state["parent"]])
-                bit_equal = _are_bit_equal(conduct, before)
+        conducts = _conducts(
+            key, target, [s[text] for s, _ in asked for text in ("leir", "parent") if s[text] is not None]
+        )
+        for state, answer in asked:
+            conduct, before = conducts[state["leir"]], conducts.get(state["parent"])
+            bit_equal = _are_bit_equal(conduct, before) if before and not conduct.difference.problem else None
             answer["verdicts"].append(_entry(target, names, conduct, bit_equal))
             if conduct.difference.problem:
                 answer |= {"ok": False, "cause": "wrong-result", "message": f"{target}: {conduct.difference.problem}"}
@@ -143,17 +143,20 @@ def _size(conduct: Conduct) -> int:
     return sum(array.nbytes for outputs in conduct.outputs for array in outputs.values())
 
 
-def _conducts(key: SourceKey, target: Target, texts: Sequence[str]) -> list[Conduct]:
-    """What programs do on the draws of their source, those that are not known compiled together."""
-    found = {text: _KEPT.get((key, target, text)) for text in texts}
-    missing = [text for text, conduct in found.items() if conduct is None]
+def _conducts(key: SourceKey, target: Target, texts: Sequence[str]) -> dict[str, Conduct]:
+    """What programs do on the draws of their source, by text; those that are not known are compiled together."""
+    known = {text: _KEPT.get((key, target, text)) for text in texts}
+    found = {text: conduct for text, conduct in known.items() if conduct is not None}
+    missing = [text for text in known if text not in found]
+    if not missing:
+        return found
     programs = [_program(text, key.leir) for text in missing]
     trials = prepared_trials(key).trials
     compiled = compile_llvm(programs, poison=True) if target == "llvm" else compile_cuda(programs, contraction=False)
     for text, executable in zip(missing, compiled, strict=True):
         found[text] = conduct = observe(executable, trials)
         _KEPT.put((key, target, text), conduct)
-    return [conduct for text in texts if (conduct := found[text])]
+    return found
 
 
 def _program(text: str, source: str) -> Program:

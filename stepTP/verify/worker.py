@@ -24,12 +24,14 @@ from stepTP.verify import wire
 # The errors that a program or a file can cause; they travel by name, so that a parent need not import their modules.
 EXPECTED_ERRORS = (
     "ConfigError",
+    "ExportFailed",
     "IllFormed",
     "InterpreterError",
     "NoDevice",
     "ParseError",
     "Refused",
     "SourceError",
+    "StepError",
     "UnsupportedOp",
     "Unverified",
 )

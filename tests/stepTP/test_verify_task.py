@@ -96,6 +96,7 @@ def test_without_a_parent_nothing_is_compared_with_it() -> None:
     ("leir", "error"),
     [
         ("in A_{16,32;out C_{16,32};", ParseError),
+        ("", ParseError),
         (RACE, IllFormed),
         (SOFTMAX.replace("C_{i,j}=exp(A_{i,j}", "C_{i,j}=exp(A_{i,j+1}"), IllFormed),
         ("in A_{16,32};out C_{32,16};L^{32,16}_{i,j}[C_{i,j}=A_{j,i};]", Unverified),
