@@ -1,14 +1,13 @@
 """The value of an expression over a whole iteration space at once, with its error bound."""
 
 import math
-from functools import lru_cache
 from typing import Any, assert_never
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leir.analysis.types import COMPARISONS, Type, Weak, promote, strong, type_of
+from leir.analysis.types import COMPARISONS, Type, Weak, promote, type_of
 from leir.syntax import (
     Access,
     Binary,
@@ -22,7 +21,6 @@ from leir.syntax import (
     Select,
     Unary,
     Variable,
-    operands,
 )
 from stepTP.verify import tolerance
 from stepTP.verify.elements import Elements
@@ -64,18 +62,15 @@ class Expressions:
         own = self.type(expression)
         format = None if isinstance(kind, Weak) else FORMATS.get(kind)
         if isinstance(own, Weak):
-            if isinstance(kind, Weak) or not _is_literal(expression):
-                return self.visit(expression, names, kind)
             return tolerance.literal(own.value, format)
         running = self.visit(expression, names)
         return tolerance.stored(running, None, format) if own not in FORMATS and format else running
 
-    def visit(self, expression: Expr, names: Bindings, kind: Type | None = None) -> Running:
-        """The value in its own type, or, where that is weak, in `kind`."""
-        own = self.type(expression)
-        if isinstance(own, Weak) and _is_literal(expression):
-            return tolerance.exact(own.value)
-        kind = strong(kind or own) if isinstance(own, Weak) else own
+    def visit(self, expression: Expr, names: Bindings) -> Running:
+        """The value in its own type."""
+        kind = self.type(expression)
+        if isinstance(kind, Weak):
+            return tolerance.exact(kind.value)
         format = FORMATS.get(kind)
         match expression:
             case Variable(name):
@@ -160,14 +155,6 @@ class Expressions:
 
 def _erf(x: Any) -> Any:
     return torch.erf(torch.as_tensor(np.asarray(x, dtype=np.float64))).numpy()
-
-
-@lru_cache(maxsize=4096)
-def _is_literal(expression: Expr) -> bool:
-    """Whether an expression has no operand but numbers: then its type is its value."""
-    if isinstance(expression, Access | Variable):
-        return False
-    return all(_is_literal(operand) for operand in operands(expression))
 
 
 def _truncated(a: Running, computed: Type, kept: DType) -> Running:

@@ -274,7 +274,7 @@ def stored(a: Running, computed: Format | None, kept: Format | None) -> Running:
     a = settled(a, computed)
     if kept is None or (computed is not None and computed.bits <= kept.bits):
         return a
-    on_grid = _on_grid(a.value, kept) if _is_exact(a) else False
+    on_grid = (np.asarray(a.error) == 0) & _on_grid(a.value, kept)
     if np.all(on_grid):
         return replace(a, gridded=on_grid)
     return _rounded_once(replace(a, gridded=on_grid), 1.0, a.error, kept)
