@@ -1,11 +1,21 @@
 """The first two nests of a softmax: the maximum of each row, and the sum of exp(a-maximum) over it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leir.analysis.flow import Origin
 from leir.analysis.matching import matching_values
-from leir.edit import loops_around, perfect_nest, sole_equation, statement_at, substitute_in, variables_of
+from leir.edit import (
+    equation_paths,
+    loops_around,
+    nested,
+    perfect_nest,
+    replace_at,
+    sole_equation,
+    statement_at,
+    substitute_in,
+    variables_of,
+)
 from leir.syntax import Access, Binary, Call, Equation, Expr, Guard, Loop, Path, Program, Variable
 
 
@@ -47,6 +57,7 @@ def _divided(
 
 
 def equations_of(program: Program, maximum: Path, total: Path) -> tuple[tuple[Path, Equation], tuple[Path, Equation]]:
+    """The equations of the two nests, which hold one each, with their paths."""
     first, second = (sole_equation(statement_at(program, path), path) for path in (maximum, total))
     assert first is not None and second is not None
     return first, second
@@ -94,3 +105,27 @@ def softmax_at(program: Program, maximum_nest: Path, sum_nest: Path) -> Softmax 
         origins = Origin(paths[0], moved if other == 0 else around[0]), Origin(paths[1], moved if other else around[1])
         return Softmax(tuple(nests[kept]), *_divided(nests[kept], maximum), value, maximum, total, origins)
     return None
+
+
+def in_one_nest(
+    program: Program, maximum_nest: Path, sum_nest: Path, softmax: Softmax
+) -> tuple[Program, Program, dict[Path, Origin]]:
+    """The program with its sum taken of `a` alone, the same with both reductions in one nest, and where its equations
+    come from.
+
+    Without exp and maximum the two compare by the flow of values: what the sum needs of the maximum, an online softmax
+    provides by rescaling.
+    """
+    _, (path, second) = equations_of(program, maximum_nest, sum_nest)
+    terms = terms_of_sum(second, softmax.maximum.tensor)
+    assert terms is not None
+    before = replace_at(program, path, replace(second, value=terms[0]))
+    pair = (Equation(softmax.maximum, "max=", softmax.value), Equation(softmax.total, "+=", softmax.value))
+    after = replace_at(replace_at(before, sum_nest), maximum_nest, *nested(softmax.levels, pair))
+    body = (*maximum_nest, *(0 for _ in softmax.levels[1:]))
+    both = dict(zip(((*body, 0), (*body, 1)), softmax.origins, strict=True))
+    replaced = {origin.path for origin in softmax.origins}
+    others = [old for old in equation_paths(before) if old not in replaced]
+    kept = zip((new for new in equation_paths(after) if new not in both), others, strict=True)
+    same = {new: Origin(old, tuple(Variable(n.variable) for n in loops_around(after, new))) for new, old in kept}
+    return before, after, {**same, **both}

@@ -28,23 +28,19 @@ from dataclasses import replace
 from itertools import islice
 from typing import ClassVar
 
-from leir.analysis.flow import Origin
 from leir.analysis.kernels import BYTES
 from leir.analysis.ranges import evidence, ranges
 from leir.analysis.reduction import why_not_reduction, writes_apart
-from leir.analysis.softmax import Softmax, equations_of, is_pair, softmax_at, terms_of_sum
+from leir.analysis.softmax import Softmax, equations_of, in_one_nest, is_pair, softmax_at
 from leir.analysis.types import computing_type, promote, strong, type_of
 from leir.edit import (
     accesses,
     bound_variables,
     dtypes,
-    equation_paths,
     iterations_around,
-    loops_around,
     nested,
     replace_at,
     sole_equation,
-    statement_at,
     statements_at,
     tensor_names,
     tensor_sequence,
@@ -70,7 +66,7 @@ from leir.syntax import (
     Select,
     Stmt,
     Unary,
-    Variable,
+    reads,
 )
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, flow_preserved, path_text, statement_or_none
 
@@ -170,8 +166,8 @@ class OnlineSoftmax(Strategy):
         operand = next((a.tensor for a in accesses(match.value)), None)
         if operand and not any(isinstance(node, Guard) for p in (before, after) for _, node in walk(p)):
             for term, program in (("traffic", before), ("new_traffic", after)):
-                result[term] = str(sum(_reads(program, operand).values()))
-            result["operand"], result["passes"] = operand, str(len(_reads(before, operand)))
+                result[term] = str(sum(_bytes_read(program, operand).values()))
+            result["operand"], result["passes"] = operand, str(len(_bytes_read(before, operand)))
         return result
 
 
@@ -186,32 +182,18 @@ def _rows_apart(after: Program, match: Softmax) -> Fact:
 
 
 def _same_terms(program: Program, step: OnlineSoftmax, match: Softmax) -> Fact:
-    """That both reductions take the same terms in one nest, at the first's place, as they took in two.
-
-    The sum is compared without its maximum, as a sum of `a`: what it needs of the maximum, the rescaling provides.
-    """
-    _, (path, second) = equations_of(program, step.maximum, step.sum)
-    terms = terms_of_sum(second, match.maximum.tensor)
-    assert terms is not None
-    before = replace_at(program, path, replace(second, value=terms[0]))
-    pair = (Equation(match.maximum, "max=", match.value), Equation(match.total, "+=", match.value))
-    after = replace_at(replace_at(before, step.sum), step.maximum, *nested(match.levels, pair))
-    at = (*step.maximum, *(0 for _ in match.levels))
-    both = dict(zip((at, (*at[:-1], 1)), match.origins, strict=True))
-    others = [old for old in equation_paths(before) if old not in {origin.path for origin in match.origins}]
-    kept = zip((new for new in equation_paths(after) if new not in both), others, strict=True)
-    same = {new: Origin(old, tuple(Variable(n.variable) for n in loops_around(after, new))) for new, old in kept}
-    fact = flow_preserved(before, after, {**same, **both}, unordered=list(both))
+    """That both reductions take the same terms in one nest, at the first's place, as they took in two."""
+    before, after, origins = in_one_nest(program, step.maximum, step.sum, match)
+    moved = [path for path, origin in origins.items() if origin in match.origins]
+    fact = flow_preserved(before, after, origins, unordered=moved)
     return fact if fact.holds else replace(fact, evidence=f"with exp and maximum left out of the sum, {fact.evidence}")
 
 
-def _reads(program: Program, tensor: str) -> dict[Path, int]:
-    """The bytes of a tensor that each list of statements reads, an element once in each entry of the list."""
-    lists = (
-        p[:-1] for p in equation_paths(program) if any(a.tensor == tensor for a in accesses(statement_at(program, p)))
-    )
+def _bytes_read(program: Program, tensor: str) -> dict[Path, int]:
+    """The bytes of a tensor that each list of statements reads, one element in each entry of the list."""
     size = BYTES[dtypes(program)[tensor]]
-    return {path: iterations_around(program, (*path, 0)) * size for path in lists}
+    readers = (path for path, s in walk(program) if isinstance(s, Equation) and reads(s.value, tensor))
+    return {path[:-1]: iterations_around(program, path) * size for path in readers}
 
 
 def _lower_bound(program: Program, match: Softmax) -> str | None:

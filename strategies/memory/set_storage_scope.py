@@ -26,6 +26,7 @@ from typing import ClassVar
 
 from leir.analysis.access import Tensor, tensors
 from leir.analysis.kernels import BYTES
+from leir.analysis.placement import list_for, statements_using
 from leir.edit import (
     accesses,
     enclosing,
@@ -38,7 +39,6 @@ from leir.edit import (
     statement_at,
     statements_at,
     variables_of,
-    walk,
 )
 from leir.printer import header_text
 from leir.syntax import SCOPES, Access, Alloc, Expr, Guard, Loop, Path, Program, Scope, Stmt, Variable
@@ -78,7 +78,7 @@ class SetStorageScope(Strategy):
         for tensor in tensors(program).values():
             for scope in SCOPES:
                 movable = tensor.role == "temporary" and scope != tensor.scope
-                if movable and _place(program, tensor.name, scope) is not None:
+                if movable and list_for(program, tensor.name, scope) is not None:
                     yield cls(tensor=tensor.name, scope=scope)
 
     def facts(self, program: Program) -> Iterator[Fact]:
@@ -89,8 +89,8 @@ class SetStorageScope(Strategy):
         yield Fact("tensor-is-a-temporary", role == "temporary", f"{self.tensor} is {role}")
         assert tensor is not None
         yield Fact("scope-is-another", tensor.scope != self.scope, f"{self.tensor} is {tensor.scope}")
-        place = _place(program, self.tensor, self.scope)
-        uses = listed([path_text(path) for path in dict.fromkeys(_using(program, self.tensor))])
+        place = list_for(program, self.tensor, self.scope)
+        uses = listed([path_text(path) for path in dict.fromkeys(statements_using(program, self.tensor))])
         where = f"the list at {path_text(place)}" if place is not None else f"no list for {self.scope}"
         yield Fact("accesses-share-a-list", place is not None, f"{where} holds every access: {uses}")
         assert place is not None
@@ -107,7 +107,7 @@ class SetStorageScope(Strategy):
 
     def rewrite(self, program: Program) -> Program:
         tensor = tensors(program)[self.tensor]
-        place = _place(program, self.tensor, self.scope)
+        place = list_for(program, self.tensor, self.scope)
         assert place is not None
         move = _Move(program, tensor, place)
         after = Program(program.inputs, program.outputs, tuple(map_statement(s, move.access) for s in program.body))
@@ -125,7 +125,7 @@ class SetStorageScope(Strategy):
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         old, new = tensors(before)[self.tensor], tensors(after)[self.tensor]
-        using = list(dict.fromkeys(_using(before, self.tensor)))
+        using = list(dict.fromkeys(statements_using(before, self.tensor)))
         result = {
             "tensor": self.tensor,
             "dtype": old.dtype,
@@ -140,7 +140,7 @@ class SetStorageScope(Strategy):
             if new.alloc is None
             else f"It is declared at {path_text(new.alloc)}, ahead of the statements that use it.",
         }
-        place = _place(before, self.tensor, self.scope)
+        place = list_for(before, self.tensor, self.scope)
         if place and len(place) > len(old.alloc or (0,)) - 1:
             result["header"] = header_text(node for _, node in enclosing(before, (*place, 0)))
         counts = [
@@ -189,41 +189,6 @@ def _shape_text(tensor: Tensor) -> str:
 def _size_text(tensor: Tensor) -> str:
     owner = {"g": "", "s": " a block", "l": " a thread"}[tensor.scope]
     return f"{math.prod(tensor.shape) * BYTES[tensor.dtype]} bytes{owner}"
-
-
-def _using(program: Program, tensor: str) -> Iterator[Path]:
-    """The paths of the statements that access a tensor themselves."""
-    for path, statement in walk(program):
-        if any(a.tensor == tensor for expression in expressions(statement) for a in accesses(expression)):
-            yield path
-
-
-def _place(program: Program, tensor: str, scope: Scope) -> Path | None:
-    """The list of statements that a declaration in this scope goes to, or None."""
-    if scope == "g":
-        return ()
-    common: Path | None = None
-    for path in _using(program, tensor):
-        length = len(path) - 1
-        if common is not None:
-            pairs = zip(common, path[:-1], strict=False)
-            length = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(common), len(path) - 1))
-        common = path[:length]
-    if not common:
-        return None
-    around = [(path, node) for path, node in enclosing(program, (*common, 0)) if isinstance(node, Loop)]
-    blocks = [path for path, node in around if node.kind == "B" and node.variable[0] == "b"]
-    threads = [path for path, node in around if node.kind == "B" and node.variable[0] == "t"]
-    if scope == "s":
-        return None if not blocks else threads[0][:-1] if threads else common
-    if blocks or threads or not _holds_kernels(statement_at(program, common)):
-        return common
-    return None
-
-
-def _holds_kernels(statement: Stmt) -> bool:
-    """Whether a statement that no block or thread encloses has kernels below it: its lists are the host's."""
-    return any(isinstance(node, Loop) and node.kind == "B" for _, node in walk(statement))
 
 
 def _after_removal(place: Path, removed: Path) -> Path:
