@@ -64,7 +64,11 @@ class Expressions:
         if isinstance(own, Weak):
             return tolerance.literal(own.value, format)
         running = self.visit(expression, names)
-        return tolerance.stored(running, None, format) if own not in FORMATS and format else running
+        if own == kind or format is None:
+            return running
+        # A sum that goes on in another type ends here, with the roundings of its own.
+        own_format = FORMATS.get(own)
+        return tolerance.settled(running, own_format) if own_format else tolerance.stored(running, None, format)
 
     def visit(self, expression: Expr, names: Bindings) -> Running:
         """The value in its own type."""

@@ -263,6 +263,13 @@ def test_a_choice_between_two_numbers_takes_the_type_it_meets() -> None:
     assert np.max(result.error / np.abs(result.value)) < 1e-6
 
 
+def test_a_sum_keeps_the_roundings_of_its_type_in_a_wider_expression() -> None:
+    text = "in A^{f64}_{200},D_{200};out C^{f64}_{200};L^{200}_i[C_i=A_i/(1.0+abs(D_i*1.1));]"
+    inputs = {"A": normal("wide", 200).astype(float), "D": normal("narrow", 200)}
+    result = bounds(text, **inputs)
+    assert 0.2 < excess(result, interpret(parse(text), inputs)["C"]) <= 1.0
+
+
 def test_a_maximum_that_continues_a_sum_keeps_its_roundings() -> None:
     program = parse("in A_{9,40};out C_{9};L^{9,40}_{i,j}[C_i+=A_{i,j};]L^{9}_i[C_i max=0.1;]L^{9}_i[C_i*=1.1;]")
     a = normal("mixed", 9, 40)
