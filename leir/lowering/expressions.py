@@ -10,7 +10,7 @@ intermediate result provably fits, in 64 bits elsewhere; a loop variable as a va
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
@@ -44,7 +44,7 @@ TIR_TYPES: dict[DType, str] = {
     "i64": "int64", "bool": "bool",
 }  # fmt: skip
 _INT32 = (-(2**31), 2**31 - 1)
-_BINARY = {
+_BINARY: dict[str, Callable[[TirExpr, TirExpr], TirExpr]] = {
     "+": tirx.Add, "-": tirx.Sub, "*": tirx.Mul, "/": tirx.Div, "//": tirx.FloorDiv, "%": tirx.FloorMod,
     "<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ,
     "max": tirx.Max, "min": tirx.Min,
@@ -233,7 +233,7 @@ class _Lowering:
                     return _folded(expression)
                 if len(values) == 2:
                     return self.binary("max" if function == "max" else "min", expression, *values)
-                return self.call(function, expression, self.strong(values[0]))
+                return self.call(function, self.strong(values[0]))
             case _:
                 assert_never(expression)
 
@@ -329,12 +329,11 @@ class _Lowering:
             return _Value(tirx.Mul(operand.tir, minus_one), operand.dtype)
         return self.binary("-", expression, Weak(0), operand)
 
-    def call(self, function: str, expression: Expr, operand: _Value) -> _Value:
+    def call(self, function: str, operand: _Value) -> _Value:
         if function == "abs" and not is_float(operand.dtype):
-            negative = self.negated(Unary("-", _only_operand(expression)), operand)
-            assert isinstance(negative, _Value)
-            a, b = _same_width(self.convert(operand, negative.dtype).tir, negative.tir)
-            return _Value(tirx.Max(a, b), negative.dtype)
+            whole = self.convert(operand, "i32" if operand.dtype == "bool" else operand.dtype)
+            library = "abs" if str(whole.tir.ty.dtype) == "int32" else "llabs"
+            return _Value(tirx.call_pure_extern(whole.tir.ty, library, whole.tir), whole.dtype)
         dtype: DType = "f64" if operand.dtype == "f64" else "f32"
         return _Value(call(function, TIR_TYPES[dtype], self.convert(operand, dtype).tir), dtype)
 
@@ -377,11 +376,6 @@ def _folded(expression: Expr) -> Weak:
     result = type_of(expression, {})
     assert isinstance(result, Weak)
     return result
-
-
-def _only_operand(expression: Expr) -> Expr:
-    assert isinstance(expression, Call)
-    return expression.arguments[0]
 
 
 def _is_harmless(expression: Expr) -> bool:

@@ -220,6 +220,8 @@ class _Thread:
 
     def function(self, name: str, arguments: Any, values: dict[Any, Any]) -> Any:
         numbers = [self.value(argument, values) for argument in arguments]
+        if name in ("abs", "llabs"):
+            return abs(numbers[0])
         if name == "__longlong_as_double":
             return np.int64(numbers[0]).view(np.float64)
         if name == "pow":

@@ -42,6 +42,8 @@ EXACT: dict[str, str] = {
     "L^{16}_i[C_i=M_i//3+i//5;D_i=M_i%1000-i%5;E_i=(i-9)//4*10+(i-9)%4;]",
     "variable-divisor": "in J^{i32}_{16},Y^{i32}_{16};out C^{i32}_{16},D^{i32}_{16};"
     "L^{16}_i[C_i=J_i//max(Y_i,1);D_i=J_i%min(Y_i,-1);]",
+    "nested-division": "in J^{i32}_{16},M^{i64}_{16};out C^{i32}_{16},D^{i64}_{16};"
+    "L^{16}_i[C_i=((J_i//3-2)//5%(-3)-1)//(J_i%2*2+1);D_i=abs(((M_i-7)//9-i)//4%1000-3)-abs(i-9);]",
     "lazy-select": "in A_{16},Y^{i32}_{16};out C_{16},D^{i32}_{16};"
     "L^{16}_i[C_i=if_then_else(i>0,A_{max(i-1,0)},0.0);D_i=if_then_else(Y_i!=0,100//if_then_else(Y_i!=0,Y_i,1),-1);]",
     "lazy-and": "in A_{16},I^{i64}_{16};out C_{16},D_{16};L^{16}_i[C_i=2.0;"
