@@ -1,4 +1,6 @@
-"""Runs programs on this machine's GPU and compares them with the CPU: python scripts/gpu_check.py PROGRAMS.jsonl REPORT.json
+"""Runs programs on this machine's GPU and compares them with the CPU.
+
+From the repository's root: PYTHONPATH=. python scripts/gpu_check.py PROGRAMS.jsonl REPORT.json
 
 Each line of the input is an object with `leir`, the program's text, and `seed` for its inputs (0 if absent). Programs
 are compiled in batches, for both targets; a program without transcendental functions must give equal bits, the others
@@ -16,7 +18,7 @@ import numpy as np
 
 from leir.lowering import CudaCompileError, compile_cuda, compile_llvm
 from leir.parser import parse
-from stepTP.verify.inputs import draw_inputs
+from tests.programs import random_inputs
 
 FUNCTIONS = re.compile(r"exp|log|erf|tanh|sin|cos|\*\*")
 TOLERANCE = {"float16": 4e-3, "float32": 1e-4, "float64": 1e-10}
@@ -49,7 +51,7 @@ def compare(rows: list[dict[str, object]]) -> list[dict[str, object]]:
         return [{"leir": rows[0]["leir"], "status": "failed", "message": str(error), "source": error.source}]
     results: list[dict[str, object]] = []
     for row, program, cuda, llvm in zip(rows, programs, on_gpu, compile_llvm(programs), strict=True):
-        inputs = draw_inputs(program, ("gpu", row.get("seed", 0)), "normal")
+        inputs = random_inputs(program, int(str(row.get("seed", 0))))
         found, wanted = cuda.new_buffers(inputs), llvm.new_buffers(inputs)
         cuda.run(found)
         llvm.run(wanted)
