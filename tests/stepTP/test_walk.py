@@ -136,8 +136,7 @@ def test_refusals_carry_their_facts() -> None:
     reverse = LEIR.replace("D_{i,j}+1.0", "D_{i,7-j}")
     source = SOURCE.model_copy(update={"leir": reverse, "state_id": state_id(parse(reverse))})
     walker = Walker(source, 0, config.Walk(depth=1), config.Verify(), ("operator_fusion",), Jobs())
-    refusals = list(walk(walker))
+    refusals = [item for item in walk(walker) if isinstance(item, RefusalRow)]
     assert refusals
     for row in refusals:
-        assert isinstance(row, RefusalRow)
         assert [fact.holds for fact in row.facts] == [True] * (len(row.facts) - 1) + [False]
