@@ -3,6 +3,9 @@
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
 
+_MASK = """
+        self.register_buffer("allowed", torch.ones(queries, keys, dtype=torch.bool).tril())"""
+
 
 def write(draw: Draw) -> str:
     """Single or several heads; the fused function, or scores, softmax and product as three lines."""
@@ -14,17 +17,19 @@ def write(draw: Draw) -> str:
     form = draw.choose("form", ("fused", "written", "written"))
     keys = queries if causal else draw.choose("keys", (6, 8, 12, 16, 24))
     if form == "fused":
+        setup, arguments = "", ""
         body = [f"return F.scaled_dot_product_attention(query, key, value, is_causal={causal})"]
     else:
+        arguments = "queries, keys, width" if causal else "width"
+        setup = f"""
+    def __init__(self, {arguments}):
+        super().__init__()
+        self.scale = width**-0.5{_MASK if causal else ""}
+"""
         body = ["scores = torch.matmul(query, key.transpose(-2, -1)) * self.scale"]
         if causal:
             body.append("scores = torch.where(self.allowed, scores, -1e4)")
         body += ["weights = torch.softmax(scores, dim=-1)", "return torch.matmul(weights, value)"]
-    mask = (
-        '\n        self.register_buffer("allowed", torch.ones(queries, keys, dtype=torch.bool).tril())'
-        if causal and form == "written"
-        else ""
-    )
     lines = "\n        ".join(body)
     return f'''import torch
 import torch.nn as nn
@@ -39,11 +44,7 @@ width = {width}
 
 class Model(nn.Module):
     """Scaled dot-product attention{" with a causal mask" if causal else ""}."""
-
-    def __init__(self, queries, keys, width):
-        super().__init__()
-        self.scale = width**-0.5{mask}
-
+{setup}
     def forward(self, query, key, value):
         {lines}
 
@@ -57,7 +58,7 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [queries, keys, width]
+    return [{arguments}]
 '''
 
 

@@ -5,14 +5,14 @@ from stepTP.sources.draw import Draw
 
 _FORWARD = {
     "bilinear": ["scores = torch.bmm(torch.matmul(a, self.weight), b.transpose(1, 2))", "return torch.tanh(scores)"],
-    "low_rank": ["update = torch.matmul(torch.matmul(a, self.down), self.up)", "return a + 0.5 * update"],
+    "low_rank": ["update = torch.matmul(torch.matmul(a, self.down), self.up)", "return b + 0.5 * update"],
     "gram": [
         "gram = torch.bmm(a, a.transpose(1, 2))",
-        "return gram / gram.shape[-1] + torch.bmm(b, b.transpose(1, 2))",
+        "return (gram + torch.bmm(b, b.transpose(1, 2))) / self.features",
     ],
     "projected_product": ["return torch.relu(torch.matmul(a, self.weight) * b + self.bias)"],
     "affinity": [
-        "scores = torch.bmm(a, b.transpose(1, 2))",
+        "scores = torch.bmm(a, b.transpose(1, 2)) * self.scale",
         "return scores / (scores.abs().sum(dim=-1, keepdim=True) + 1.0)",
     ],
 }
@@ -23,7 +23,7 @@ _STATE = {
     "gram": ["self.features = features"],
     "projected_product": ["self.weight = nn.Parameter(torch.randn(features, features) * features**-0.5)",
                           "self.bias = nn.Parameter(torch.randn(features))"],
-    "affinity": ["self.features = features"],
+    "affinity": ["self.scale = features**-0.5"],
 }  # fmt: skip
 
 

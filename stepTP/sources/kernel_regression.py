@@ -19,7 +19,11 @@ def write(draw: Draw) -> str:
     dimensions = draw.choose("dimensions", (4, 6, 8, 16))
     expanded = draw.choose("expanded", (False, True))
     dtype = draw.choose("dtype", ("f32", "f32", "f64"))
-    body = "\n        ".join(_FORWARD[draw.choose("form", tuple(_FORWARD))])
+    form = draw.choose("form", tuple(_FORWARD))
+    body = "\n        ".join(_FORWARD[form])
+    arguments, values = "x, points", ""
+    if form == "regression":
+        arguments, values = "x, points, values", "\n        torch.randn(points, dimensions, dtype=dtype),"
     squared = (
         ["lengths = (x * x).sum(dim=1, keepdim=True) + (points * points).sum(dim=1)",
          "squared = torch.clamp(lengths - 2.0 * torch.matmul(x, points.t()), min=0.0)"]
@@ -38,7 +42,7 @@ dtype = {"torch.float32" if dtype == "f32" else "torch.float64"}
 class Model(nn.Module):
     """Compares every query with every point."""
 
-    def forward(self, x, points, values):
+    def forward(self, {arguments}):
         {squared[0]}
         {squared[1]}
         {body}
@@ -47,8 +51,7 @@ class Model(nn.Module):
 def get_inputs():
     return [
         torch.randn(queries, dimensions, dtype=dtype),
-        torch.randn(points, dimensions, dtype=dtype),
-        torch.randn(points, dimensions, dtype=dtype),
+        torch.randn(points, dimensions, dtype=dtype),{values}
     ]
 
 

@@ -4,10 +4,10 @@ from stepTP.sources import Family
 from stepTP.sources.draw import Draw
 
 _FORWARD = {
-    "soft_maximum": ["top = x.amax(dim=-1, keepdim=True)", "total = torch.exp(x - top).sum(dim=-1, keepdim=True)",
-                     "return torch.log(total) + top"],
-    "soft_minimum": ["low = (-x).amax(dim=-1, keepdim=True)", "total = torch.exp(-x - low).sum(dim=-1, keepdim=True)",
-                     "return -(torch.log(total) + low)"],
+    "soft_maximum": ["scores = x + weight", "top = scores.amax(dim=-1, keepdim=True)",
+                     "return torch.log(torch.exp(scores - top).sum(dim=-1, keepdim=True)) + top"],
+    "soft_minimum": ["costs = -x * weight", "top = costs.amax(dim=-1, keepdim=True)",
+                     "return -(torch.log(torch.exp(costs - top).sum(dim=-1, keepdim=True)) + top)"],
     "mixture_density": ["logits = F.log_softmax(weight, dim=-1) - 0.5 * x * x",
                         "top = logits.amax(dim=-1, keepdim=True)",
                         "return torch.log(torch.exp(logits - top).sum(dim=-1, keepdim=True)) + top"],

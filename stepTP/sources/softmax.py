@@ -20,12 +20,17 @@ def write(draw: Draw) -> str:
     function = draw.choose("function", ("softmax", "log_softmax"))
     before = draw.choose("before", tuple(_BEFORE))
     state = {
+        "plain": "",
         "temperature": "self.temperature = 2.0",
         "bias": "self.bias = nn.Parameter(torch.randn(classes))",
         "scaled_bias": "self.bias = nn.Parameter(torch.randn(classes))",
         "mask": 'self.register_buffer("mask", torch.arange(classes) % 4 == 3)',
-        "plain": "self.classes = classes",
     }[before]
+    setup = f"""
+    def __init__(self, classes):
+        super().__init__()
+        {state}
+"""
     shape = ", ".join([*map(str, sizes), "classes"])
     return f'''import torch
 import torch.nn as nn
@@ -36,14 +41,9 @@ classes = {classes}
 
 class Model(nn.Module):
     """Normalises scores over the last axis."""
-
-    def __init__(self, classes):
-        super().__init__()
-        {state}
-
+{setup if state else ""}
     def forward(self, x):
-        x = {_BEFORE[before]}
-        return F.{function}(x, dim=-1)
+        return F.{function}({_BEFORE[before]}, dim=-1)
 
 
 def get_inputs():
@@ -51,7 +51,7 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [classes]
+    return [{"classes" if state else ""}]
 '''
 
 

@@ -12,13 +12,13 @@ from stepTP.sources.draw import Draw
 NAMES = [family.name for family in families()]
 
 
-def run(program: SourceProgram) -> tuple[list[torch.Tensor], torch.Tensor]:
+def run(program: SourceProgram) -> tuple[torch.nn.Module, list[torch.Tensor], torch.Tensor]:
     space: dict = {}
     exec(compile(program.torch_code, program.id, "exec"), space)
     torch.manual_seed(0)
     model = space["Model"](*space["get_init_inputs"]())
     inputs = space["get_inputs"]()
-    return inputs, model(*inputs)
+    return model, inputs, model(*inputs)
 
 
 def test_there_are_at_least_twelve_families() -> None:
@@ -31,11 +31,14 @@ def test_programs_run_and_vary(name: str) -> None:
     programs = generate([name], seed=0, per_family=8)
     assert len({program.torch_sha for program in programs}) == 8
     for program in programs:
-        inputs, output = run(program)
+        model, inputs, output = run(program)
         assert torch.isfinite(output).all()
         assert output.numel() > 1 and output.std() > 0
         sizes = [size for tensor in inputs for size in tensor.shape]
         assert all(size <= 64 for size in sizes), program.id
+        for number, tensor in enumerate(inputs):
+            changed = [*inputs[:number], torch.flip(tensor, [-1]) + 1.0, *inputs[number + 1 :]]
+            assert not torch.equal(model(*changed), output), f"{program.id} does not use input {number}"
 
 
 @pytest.mark.parametrize("name", NAMES)
