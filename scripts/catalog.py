@@ -8,12 +8,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from strategies.base import LEVELS, Strategy
+from strategies.catalog import strategies
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from strategies.base import LEVELS, Strategy  # noqa: E402 (the repository's own, wherever the script is run)
-from strategies.catalog import strategies  # noqa: E402
-
 PAGE = ROOT / "strategies" / "README.md"
 CASES = ROOT / "tests" / "cases"
 INTRODUCTION = """\

@@ -11,7 +11,7 @@ import strategies
 from stepTP.config import Config, config_hash
 from stepTP.manifest import Identity
 
-TOOLS = ("apache-tvm", "apache-tvm-ffi", "dashscope", "islpy", "lark", "numpy", "sympy", "tiktoken", "torch")
+TOOLS = ("apache-tvm", "apache-tvm-ffi", "dashscope", "islpy", "lark", "numpy", "tiktoken", "torch")
 
 
 def identity(config: Config) -> Identity:

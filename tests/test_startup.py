@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("torch", "tvm", "sympy", "islpy", "lark", "datasets", "numpy")
+HEAVY = ("torch", "tvm", "islpy", "lark", "numpy")
 COMMANDS = (["--help"], ["strategies", "list"], ["strategies", "list", "--json"])
 
 
