@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import Literal
 
 from leir.analysis.affine import UNBOUNDED, Interval, affine, interval
-from leir.analysis.isl import TooHard, largest
+from leir.analysis.isl import TooHard, largest, question
 from leir.analysis.model import Statement, Use, ranges_of, reach, statements_of
+from leir.analysis.types import INTEGERS, integer_range
 from leir.edit import storage, walk
 from leir.syntax import Alloc, DType, Expr, Path, Program, Scope, Variable, operands
 
@@ -78,10 +79,9 @@ def _largest_index(statement: Statement, use: Use, index: Expr) -> int:
     text = affine(index, statement.names("x"))
     simple = high < UNBOUNDED[1] and _is_rectangular(statement, use) and _occurs_once_each(index)
     if text is not None and not simple:
-        where = " and ".join([*reach(statement, use, "x"), f"v = {text}"])
-        dimensions = ",".join(["v", *statement.dimensions("x")])
+        where = [*reach(statement, use, "x"), f"v = {text}"]
         try:
-            found = largest(f"{{ [{dimensions}] : {where} }}", 0)
+            found = largest(question(["v", *statement.dimensions("x")], where), 0)
         except TooHard:
             found = None
         return 0 if found is None else found
@@ -108,5 +108,4 @@ def _occurs_once_each(index: Expr) -> bool:
 
 def dtype_interval(dtype: DType) -> Interval:
     """The values of an integer dtype; unbounded for others."""
-    bits = {"i8": 8, "i32": 32, "i64": 64}.get(dtype)
-    return UNBOUNDED if bits is None else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return integer_range(dtype) if dtype in INTEGERS else UNBOUNDED

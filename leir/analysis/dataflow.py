@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from leir.analysis.affine import is_exact
-from leir.analysis.isl import TooHard, a_union, bounded, library
+from leir.analysis.isl import TooHard, a_union, bounded, conjunction, library, union
 from leir.analysis.model import (
     Statement,
     Use,
@@ -153,16 +153,6 @@ def final_values(shape: tuple[int, ...]) -> tuple[str, str, str]:
         f"T[{listed}]",
         conjunction([f"0 <= {e} < {n}" for e, n in zip(elements, shape, strict=True)]),
     )
-
-
-def conjunction(constraints: list[str]) -> str:
-    """The constraints as one; each only once."""
-    return " and ".join(dict.fromkeys(constraints)) or "true"
-
-
-def union(entries: list[str]) -> str:
-    """A set or map of several pieces as isl text."""
-    return f"{{ {'; '.join(entries)} }}"
 
 
 def _schedule(times: list[tuple[str, list[str]]]) -> str:

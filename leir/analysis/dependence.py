@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from leir.analysis.affine import is_exact
-from leir.analysis.isl import TooHard, example, largest, smallest
-from leir.analysis.model import Statement, Use, common_loops, lifetimes, names_at, reach, statements_of, subscripts
+from leir.analysis.isl import TooHard, example, question
+from leir.analysis.model import Statement, Use, lifetimes, names_at, reach, statements_of, subscripts
 from leir.edit import statement_at
 from leir.printer import expression_text
 from leir.syntax import Loop, Path, Place, Program, Variable
@@ -54,23 +54,6 @@ _VERBS = {
     "output": "{1} overwrites what {0} wrote",
     "reduction": "{0} and {1} accumulate",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Dependence:
-    """A dependence from `source` to `target`. `distance`: for each loop around both, how much later the target is.
-
-    An entry is an integer, `+` (one or more), `-` (one or more earlier), `0+`, `0-` or `*` (anything).
-    """
-
-    tensor: str
-    kind: Kind
-    source: Place
-    target: Place
-    distance: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.tensor} {self.kind} ({','.join(self.distance)})"
 
 
 def at(iteration: Iteration) -> str:
@@ -183,12 +166,6 @@ def _moment(statement: Statement, values: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def question(dimensions: Sequence[str], where: Iterable[str]) -> str:
-    """A set as isl text."""
-    constraints = " and ".join(dict.fromkeys(text for text in where if text != "true"))
-    return f"{{ [{','.join(dimensions)}] : {constraints} }}" if constraints else f"{{ [{','.join(dimensions)}] }}"
-
-
 def _same_element(first: Touch, second: Touch, shared: int, life: dict[str, int]) -> list[str]:
     """isl constraints: one lifetime and equal subscripts, as far as both are quasi-affine."""
     alive = min(life.get(first.use.access.tensor, 0), len(first.statement.loops), len(second.statement.loops))
@@ -230,60 +207,3 @@ def _kind(first: Touch, second: Touch) -> Kind:
     if second.use.mode != "write" and first.use.mode != "read":
         return "flow"
     return "anti" if first.use.mode == "read" else "output"
-
-
-def dependences(program: Program, path: Path = ()) -> tuple[Dependence, ...]:
-    """The dependences between statements at and below a path, with their distances, each once.
-
-    One entry for each pair of accesses and each loop that carries a part, and one for the part within an iteration.
-    Raises TooHard where isl cannot say.
-    """
-    life = lifetimes(program)
-    result: list[Dependence] = []
-    for touches in touches_by_tensor(program, path).values():
-        for first, second in pairs(touches):
-            common = common_loops(first.statement, second.statement)
-            around = sum(1 for loop_path, _ in first.statement.loops[:common] if len(loop_path) < len(path))
-            alive = max(around, min(life.get(first.use.access.tensor, 0), common))
-            levels = [*range(alive, common), *([common] if _in_order(first, second) else [])]
-            for level in levels:
-                distance = _distance(first, second, level, common, life)
-                if distance is not None:
-                    kind = _kind(first, second)
-                    found = Dependence(first.use.access.tensor, kind, first.use.place, second.use.place, distance)
-                    if found not in result:
-                        result.append(found)
-    return tuple(result)
-
-
-def _in_order(first: Touch, second: Touch) -> bool:
-    """Whether the first is evaluated before the second in one iteration of the loops around both."""
-    if first.statement.path != second.statement.path:
-        return first.statement.path < second.statement.path
-    return first.use.mode == "read" and second.use.mode == "write"
-
-
-def _distance(first: Touch, second: Touch, level: int, common: int, life: dict[str, int]) -> tuple[str, ...] | None:
-    """The distances carried by loop number `level` (none, where it is `common`); None where there are none."""
-    where = [*reach(first.statement, first.use, "x", level), *reach(second.statement, second.use, "y", level)]
-    where += _same_element(first, second, level, life)
-    if level < common:
-        where.append(f"x{level} < y{level}")
-    later = [f"d{n}" for n in range(level, common)]
-    where += [f"d{n} = y{n} - x{n}" for n in range(level, common)]
-    xs, ys = first.statement.dimensions("x", level), second.statement.dimensions("y", level)
-    text = question([*later, *xs, *ys[level:]], where)
-    if example(text) is None:
-        return None
-    return tuple(["0"] * level + [_shown(text, n) for n in range(len(later))])
-
-
-def _shown(text: str, dimension: int) -> str:
-    low, high = smallest(text, dimension), largest(text, dimension)
-    if low is not None and low == high:
-        return str(low)
-    if low is not None and low >= 0:
-        return "+" if low > 0 else "0+"
-    if high is not None and high <= 0:
-        return "-" if high < 0 else "0-"
-    return "*"

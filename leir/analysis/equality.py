@@ -3,8 +3,7 @@
 from collections.abc import Collection
 
 from leir.analysis.affine import affine, is_exact
-from leir.analysis.dataflow import conjunction
-from leir.analysis.isl import example
+from leir.analysis.isl import example, question
 from leir.analysis.model import Statement, domain, names_at
 from leir.edit import with_operands
 from leir.syntax import Access, Expr, operands
@@ -30,8 +29,8 @@ class SameValue:
             case _:
                 a, b = affine(old, self.names), affine(new, self.names)
                 if a is not None and b is not None:
-                    where = conjunction([*domain(self.statement, "x"), f"{a} != {b}"])
-                    return example(f"{{ [{','.join(self.statement.dimensions('x'))}] : {where} }}") is None
+                    differ = [*domain(self.statement, "x"), f"{a} != {b}"]
+                    return example(question(self.statement.dimensions("x"), differ)) is None
                 below = operands(old)
                 if type(old) is not type(new) or len(below) != len(operands(new)) or not below:
                     return False

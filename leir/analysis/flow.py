@@ -12,14 +12,12 @@ from typing import Literal, NamedTuple
 from leir.analysis.affine import affine, constant
 from leir.analysis.dataflow import (
     Side,
-    conjunction,
     final_values,
     free_dimensions,
     tensor_written,
-    union,
 )
 from leir.analysis.equality import SameValue, opaque_conditions
-from leir.analysis.isl import TooHard
+from leir.analysis.isl import TooHard, conjunction, union
 from leir.analysis.model import Statement, domain
 from leir.analysis.order import Suspect, keeps_order
 from leir.analysis.relations import Instance, reads_unwritten, wrong_instance, wrong_writer

@@ -5,7 +5,7 @@ another program, loop or pair of accesses is answered from a cache. The work on 
 count of operations, not by a clock: the answer never depends on the machine.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
@@ -63,6 +63,21 @@ def a_set(text: str) -> Any:
 def a_union(text: str) -> Any:
     """The union map that the text writes."""
     return library().UnionMap.read_from_str(context(), text)
+
+
+def conjunction(constraints: Iterable[str]) -> str:
+    """The constraints as one, as isl text; each only once."""
+    return " and ".join(dict.fromkeys(constraints)) or "true"
+
+
+def question(dimensions: Sequence[str], constraints: Iterable[str]) -> str:
+    """The set of the points with these dimensions that meet the constraints, as isl text."""
+    return f"{{ [{','.join(dimensions)}] : {conjunction(constraints)} }}"
+
+
+def union(pieces: Iterable[str]) -> str:
+    """A set or map of several pieces as isl text."""
+    return f"{{ {'; '.join(pieces)} }}"
 
 
 def point_of(found: Any) -> Point | None:

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from leir.analysis.affine import affine
-from leir.analysis.dataflow import Read, Side, conjunction, tensor_written
-from leir.analysis.isl import example
+from leir.analysis.dataflow import Read, Side, tensor_written
+from leir.analysis.isl import conjunction, example, question
 from leir.analysis.model import Statement, domain, reach, subscripts, time
 from leir.syntax import Expr, Path
 
@@ -165,7 +165,7 @@ def _touches_alike(first: _Access, second: _Access) -> bool:
     dimensions = [*first.x.loops, *second.y.loops]
     where = [*first.x.instances, *second.y.instances]
     return all(
-        example(_question(dimensions, [*where, *holds, f"not ({conjunction(fails)})"])) is None
+        example(question(dimensions, [*where, *holds, f"not ({conjunction(fails)})"])) is None
         for holds, fails in ((then, now), (now, then))
         if fails
     )
@@ -175,10 +175,6 @@ def _equalities(left: list[str | None], right: list[str | None]) -> list[str]:
     """isl constraints that make two elements one. Opaque subscripts say nothing; both programs have the same."""
     pairs = zip(left, right, strict=False)
     return [f"{a} = {b}" for a, b in pairs if a is not None and b is not None and a != b]
-
-
-def _question(dimensions: list[str], where: list[str]) -> str:
-    return f"{{ [{','.join(dimensions)}] : {conjunction(where)} }}"
 
 
 def _reversed(first: _Access, second: _Access) -> bool | Suspect | None:
@@ -203,7 +199,7 @@ def _reversed(first: _Access, second: _Access) -> bool | Suspect | None:
     where = [*x.instances, *(named(text) for text in y.instances)]
     where += _equalities(x.new_element, [b and named(b) for b in y.new_element])
     dimensions = [*x.loops, *(name for name in y.loops if name not in alias)]
-    point = example(_question(dimensions, [*where, _either(now), _either(then)]))
+    point = example(question(dimensions, [*where, _either(now), _either(then)]))
     if point is None:
         return None
     values = dict(zip(dimensions, point, strict=True))

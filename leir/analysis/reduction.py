@@ -1,7 +1,6 @@
 """Whether a nest reduces rows, and whether an equation writes no element twice."""
 
-from leir.analysis.dataflow import conjunction
-from leir.analysis.isl import TooHard, example
+from leir.analysis.isl import TooHard, example, question
 from leir.analysis.model import domain, lifetimes, statements_of, subscripts
 from leir.analysis.types import is_float
 from leir.edit import accesses, dtypes, expressions, perfect_nest, sole_equation, statement_at, variables_of, walk
@@ -51,11 +50,10 @@ def writes_apart(program: Program, equation: Path) -> bool:
         return False
     equal = [f"{one} = {other}" for one, other in zip(*sides, strict=True)]
     names = [statement.dimensions(tag, life) for tag in ("a", "b")]
-    dimensions = ",".join([*names[0], *names[1][life:]])
-    where = conjunction([*domain(statement, "a", life), *domain(statement, "b", life), *equal])
+    dimensions = [*names[0], *names[1][life:]]
+    where = [*domain(statement, "a", life), *domain(statement, "b", life), *equal]
     try:
-        differ = (f"{{ [{dimensions}] : {where} and {names[0][n]} < {names[1][n]} }}" for n in apart)
-        return all(example(question) is None for question in differ)
+        return all(example(question(dimensions, [*where, f"{names[0][n]} < {names[1][n]}"])) is None for n in apart)
     except TooHard:
         return False
 

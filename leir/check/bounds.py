@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from leir.analysis.access import Tensor, dtype_interval, tensors
 from leir.analysis.affine import UNBOUNDED, Interval, affine, condition, interval
-from leir.analysis.dependence import at, iteration, question
-from leir.analysis.isl import TooHard, example, largest, smallest
+from leir.analysis.dependence import at, iteration
+from leir.analysis.isl import TooHard, example, largest, question, smallest
 from leir.analysis.model import Statement, Use, bounds, names_at, ranges_of, statements_of
 from leir.analysis.types import is_integer, type_of
 from leir.check.diagnostic import Diagnostic

@@ -6,8 +6,8 @@ from functools import lru_cache
 from leir.analysis.access import Tensor, tensors
 from leir.analysis.affine import condition, interval
 from leir.analysis.dataflow import free_dimensions
-from leir.analysis.dependence import Touch, at, iteration, question
-from leir.analysis.isl import Point, TooHard, a_set, bounded, point_of
+from leir.analysis.dependence import Touch, at, iteration
+from leir.analysis.isl import Point, TooHard, a_set, bounded, conjunction, point_of, question
 from leir.analysis.model import (
     Statement,
     common_loops,
@@ -134,9 +134,7 @@ def _loops_around(statement: Statement, path: tuple[int, ...]) -> int:
 
 
 def _projected(dimensions: Sequence[str], hidden: Sequence[str], where: Sequence[str]) -> str:
-    constraints = " and ".join(dict.fromkeys(text for text in where if text != "true")) or "true"
-    inner = f"exists ({','.join(hidden)} : {constraints})" if hidden else constraints
-    return f"{{ [{','.join(dimensions)}] : {inner} }}"
+    return question(dimensions, [f"exists ({','.join(hidden)} : {conjunction(where)})"] if hidden else where)
 
 
 @lru_cache(maxsize=20_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leir.analysis.dependence import Violation, carries_dependence, dependences
+from leir.analysis.dependence import Violation, carries_dependence
 from leir.edit import walk
 from leir.parser import parse
 from leir.syntax import Loop, Path, Program
@@ -64,23 +64,6 @@ def test_only_a_loop_can_be_asked_about():
         violation("in A_8;out C_8;L^8_i[C_i=A_i;]", (0, 0))
 
 
-def test_distances():
-    def shown(text: str) -> list[str]:
-        return [str(d) for d in dependences(parse(text))]
-
-    assert shown("in A_{8,8};out C_{8,8};L^{8,7}_{i,j}[C_{i,j+1}=C_{i,j};]") == ["C flow (0,1)"]
-    assert shown("in A_{9,9};out C_{9,9};L^{7,7}_{i,j}[C_{i+1,j+1}=C_{i,j+2};]") == ["C flow (1,-1)"]
-    assert shown("in A_{8,8};out C_8;L^{8,8}_{i,j}[C_i+=A_{i,j};]") == ["C reduction (0,+)"]
-    assert shown("in A_8;out C_8;L^8_i[D_i=A_i;C_i=D_i;]") == ["D flow (0)"]
-    assert shown("in A_{8,8};out C_8;L^{8,8}_{i,j}[C_0=A_{i,j};]") == ["C output (+,*)", "C output (0,+)"]
-
-
-def test_distances_below_a_path_leave_the_loops_around_it_alone():
-    program = parse("in A_8;out C_8;L^8_iL^8_j[C_j=exp(C_j);]")
-    assert "C flow (+,0)" in [str(d) for d in dependences(program)]
-    assert [str(d) for d in dependences(program, (0, 0))] == ["C anti (0,0)"]
-
-
 def brute(program: Program, path: Path) -> bool:
     """Whether two iterations of a loop, in one iteration of the loops around it, touch an element that one writes."""
     below: dict[tuple[object, ...], list[Event]] = {}
@@ -122,32 +105,3 @@ def assert_witness(program: Program, found: Violation) -> None:
         assert len(matching) == 1
         elements.append((matching[0].tensor, matching[0].element))
     assert elements[0] == elements[1]
-
-
-@pytest.mark.parametrize("number", range(40))
-def test_distances_are_those_that_running_finds(number: int):
-    program = affine_program(f"distances {number}")
-    found = dependences(program)
-    ran = events(program)
-    seen: dict[tuple[object, object], set[tuple[int, ...]]] = {}
-    for later, b in enumerate(ran):
-        for earlier in range(later + 1):
-            a = ran[earlier]
-            if (a.tensor, a.element) != (b.tensor, b.element) or a.mode == b.mode == "read":
-                continue
-            if earlier == later:
-                continue
-            common = [(x, y) for (p, _, x), (q, _, y) in zip(a.loops, b.loops, strict=False) if p == q]
-            seen.setdefault((a.place, b.place), set()).add(tuple(y - x for x, y in common))
-    claimed: dict[tuple[object, object], list[tuple[str, ...]]] = {}
-    for d in found:
-        claimed.setdefault((d.source, d.target), []).append(d.distance)
-    assert set(claimed) == set(seen)
-    for pair, vectors in seen.items():
-        for vector in vectors:
-            assert any(all(_fits(v, c) for v, c in zip(vector, claim, strict=True)) for claim in claimed[pair])
-
-
-def _fits(value: int, claim: str) -> bool:
-    ranges = {"+": value > 0, "-": value < 0, "0+": value >= 0, "0-": value <= 0, "*": True}
-    return ranges[claim] if claim in ranges else value == int(claim)
