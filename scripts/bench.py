@@ -1,49 +1,123 @@
-"""Prints the figures that the README quotes, from a run: what its rows are and what they cost in tokens.
+"""Prints the figures that the README quotes, measured on a built run, and writes them there if asked.
 
     python scripts/bench.py runs/quickstart
+    python scripts/bench.py runs/quickstart --write-readme
 
-Needs the extra `tokens` and a built run. Programs are every distinct state of the run, each counted once.
+The run must be whole and the extra `tokens` installed. Tokens are means over every distinct program of the run, each
+counted once. Times are the best of three runs of the command.
 """
 
+import argparse
+import re
+import subprocess
 import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
+from tempfile import TemporaryDirectory
 
 from leir.lowering import cuda_source, tir_text, tvmscript_sblocks
 from leir.parser import parse
-from stepTP.records import ProgramRow, StepRow, read_rows
+from stepTP.records import ProgramRow, Row, StepRow, read_rows
 from stepTP.tokens import count_tokens
 
-
-def states(run: Path) -> list[str]:
-    """The text of every source program and of every state after a step, each state once, in order of the shards."""
-    found: dict[str, str] = {}
-    for shard in sorted((run / "raw").glob("*.jsonl")):
-        for row in read_rows(shard):
-            match row:
-                case ProgramRow():
-                    found.setdefault(row.state_id, row.leir)
-                case StepRow():
-                    found.setdefault(row.state_id_after, row.leir_after)
-                case _:
-                    pass
-    return list(found.values())
+README = Path(__file__).parent.parent / "README.md"
+STEPTP = [sys.executable, "-m", "stepTP.cli"]
 
 
 def main() -> None:
-    texts = states(Path(sys.argv[1]))
-    if not texts:
-        sys.exit(f"{sys.argv[1]} holds no programs: build it first")
-    programs = [parse(text) for text in texts]
-    own = mean(count_tokens(text) for text in texts)
-    print(f"{len(texts)} programs, {own:.0f} tokens of compact LEIR on average")
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("run", type=Path)
+    arguments.add_argument("--write-readme", action="store_true")
+    options = arguments.parse_args()
+    rows = [row for name in ("programs", "steps") for row in read_rows(options.run / f"{name}.jsonl")]
+    steps = [row for row in rows if isinstance(row, StepRow)]
+    if not steps:
+        sys.exit(f"{options.run} holds no steps: build it first")
+    figures = "\n".join([*kept(steps), "", *tokens(rows), "", *times(options.run, rows)])
+    print(figures)
+    if options.write_readme:
+        shown = subprocess.run([*STEPTP, "show", f"{options.run}#{example(steps).id}"], capture_output=True, check=True)
+        text = README.read_text(encoding="utf-8")
+        text = between(text, "row", f"```text\n{shown.stdout.decode()}```")
+        README.write_text(between(text, "figures", figures), encoding="utf-8")
+
+
+def kept(steps: list[StepRow]) -> Iterator[str]:
+    """How many rows each strategy has, from how many families, and how many claim equal bits."""
+    yield "| strategy | verified rows | families | bit for bit |"
+    yield "|---|---|---|---|"
+    for name, count in sorted(Counter(row.strategy for row in steps).items()):
+        own = [row for row in steps if row.strategy == name]
+        families = len({row.source.family for row in own})
+        yield f"| `{name}` | {count} | {families} | {sum(row.bit_exact for row in own)} |"
+
+
+def tokens(rows: list[Row]) -> Iterator[str]:
+    """What compact LEIR costs in tokens beside the other texts of the same programs."""
+    found: dict[str, str] = {}
+    for row in rows:
+        match row:
+            case ProgramRow():
+                found.setdefault(row.state_id, row.leir)
+            case StepRow():
+                found.setdefault(row.state_id_after, row.leir_after)
+            case _:
+                pass
+    programs = [parse(text) for text in found.values()]
+    own = mean(count_tokens(text) for text in found.values())
+    yield f"| tokens a program ({len(found)} programs) | mean | compact LEIR takes |"
+    yield "|---|---|---|"
+    yield f"| compact LEIR | {own:.0f} | |"
     for name, spell in (
-        ("plain-loop TIR", tir_text),
+        ("TIR, plain loops", tir_text),
         ("TVMScript with SBlocks", tvmscript_sblocks),
-        ("CUDA source", cuda_source),
+        ("CUDA source, kernels only", cuda_source),
     ):
         other = mean(count_tokens(spell(program)) for program in programs)
-        print(f"{100 * (1 - own / other):.1f}% fewer than {name} ({other:.0f})")
+        yield f"| {name} | {other:.0f} | {100 * (1 - own / other):.0f}% fewer |"
+
+
+def times(run: Path, rows: list[Row]) -> Iterator[str]:
+    """How long commands take, start-up included."""
+    yield "| command | seconds |"
+    yield "|---|---|"
+    with TemporaryDirectory() as folder:
+        texts = [row.leir for row in rows if isinstance(row, ProgramRow)]
+        files = [Path(folder) / f"{number:03}.leir" for number in range(100)]
+        for number, file in enumerate(files):
+            file.write_text(texts[number % len(texts)], encoding="utf-8")
+        for shown, command, attempts in (
+            ("steptp --help", ["--help"], 3),
+            ("steptp strategies list", ["strategies", "list"], 3),
+            ("steptp check, 100 files", ["check", *map(str, files)], 3),
+            ("steptp replay, every row of the run", ["replay", str(run)], 1),
+            ("steptp verify, every row of the run", ["verify", str(run)], 1),
+        ):
+            yield f"| `{shown}` | {min(seconds(command) for _ in range(attempts)):.1f} |"
+
+
+def seconds(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run([*STEPTP, *command], capture_output=True, check=True)
+    return time.perf_counter() - start
+
+
+def example(steps: list[StepRow]) -> StepRow:
+    """The shortest first step that takes a softmax in one pass."""
+    own = [row for row in steps if row.strategy == "online_softmax" and row.depth == 1]
+    return min(own, key=lambda row: (len(row.leir_before), row.id))
+
+
+def between(text: str, name: str, new: str) -> str:
+    """The text with what stands between the markers of `name` replaced."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    found = re.search(f"{begin}\n.*?{end}", text, re.DOTALL)
+    if found is None:
+        sys.exit(f"{README} has no place for the {name}")
+    return text[: found.start()] + f"{begin}\n{new}\n{end}" + text[found.end() :]
 
 
 if __name__ == "__main__":
