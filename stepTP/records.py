@@ -53,14 +53,17 @@ class SourceRecord(_Record):
 class Verdict(_Record):
     """What one program did on one target, over all input draws.
 
-    `tolerance` is the derived bound at the element that came nearest to its own; the errors are the largest of all
-    elements, against the PyTorch module in float64. `bit_equal` compares with the parent's outputs; None: not compared.
+    Errors are against the PyTorch module in float64: `max_abs` is the largest, and `tolerance` the derived bound at its
+    element; `bound_used` is the largest error in units of its element's own bound, at most 1 in a program that passed.
+    `max_rel` and `max_ulp` are the largest among the elements that are not tiny (below 2^-10) beside the largest of
+    their output and draw. `bit_equal` compares with the parent's outputs; None: not compared.
     """
 
     target: str
     inputs: tuple[str, ...]
-    tolerance: float
     max_abs: float
+    tolerance: float
+    bound_used: float
     max_rel: float
     max_ulp: float
     bit_equal: bool | None

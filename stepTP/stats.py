@@ -54,13 +54,14 @@ def _count(rows: Iterable[Shape], key: Callable[[Shape], str]) -> dict[str, int]
 
 
 def _errors(steps: list[StepRow]) -> dict[str, dict[str, float]]:
-    """The largest error of all rows on each target, in units of its tolerance and absolute."""
+    """The largest figures of all rows on each target: of its bound used, and of relative errors."""
     result: dict[str, dict[str, float]] = {}
     for row in steps:
         for verdict in row.verification:
-            worst = result.setdefault(verdict.target, {"rows": 0, "max_abs": 0.0, "max_ulp": 0.0})
+            worst = result.setdefault(verdict.target, {"rows": 0, "bound_used": 0.0, "max_rel": 0.0, "max_ulp": 0.0})
             worst["rows"] += 1
-            worst["max_abs"] = max(worst["max_abs"], verdict.max_abs)
+            worst["bound_used"] = max(worst["bound_used"], verdict.bound_used)
+            worst["max_rel"] = max(worst["max_rel"], verdict.max_rel)
             worst["max_ulp"] = max(worst["max_ulp"], verdict.max_ulp)
     return dict(sorted(result.items()))
 

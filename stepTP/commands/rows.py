@@ -152,7 +152,8 @@ def describe_row(row: "StepRow") -> str:
     step = json_module.dumps({"strategy": row.strategy, "args": row.args})
     facts = "\n".join(f"    {fact.name}: {fact.evidence}" for fact in row.facts)
     checks = "\n".join(
-        f"    {v.target}, inputs {', '.join(v.inputs)}: max abs error {v.max_abs:.3g} (bound {v.tolerance:.3g}), "
+        f"    {v.target}, inputs {', '.join(v.inputs)}: max abs error {v.max_abs:.3g} (bound there {v.tolerance:.3g}; "
+        f"{v.bound_used:.3g} of a bound used at most), "
         f"{v.max_ulp:g} ULP{'' if v.bit_equal is None else ', bit-equal' if v.bit_equal else ', not bit-equal'}"
         for v in row.verification
     )

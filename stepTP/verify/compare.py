@@ -1,5 +1,6 @@
 """Comparing what a program computed with what it should have computed, element by element."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from leir.syntax import DType
 from stepTP.verify.tolerance import FORMATS
 
 Array = NDArray[Any]
+
+_TINY = 2.0**-10  # of the largest element of an output in a draw: smaller elements have no relative error
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +28,16 @@ class Expected:
 class Difference:
     """How an output differs from what is expected.
 
-    `problem` is None where every element is within its tolerance. `tolerance` is that of the element which came
-    nearest to its own (or is furthest beyond it), `share` that element's error as a part of its tolerance; the errors
-    are the largest of all elements, `max_ulp` in units in the last place of the expected value in the output's type.
+    `problem` is None where every element is within its tolerance. `max_abs` is the largest error and `tolerance` that
+    of its element; `bound_used` is the largest error in units of its element's own tolerance, at most 1 where all is
+    well. `max_rel` and `max_ulp` (units in the last place of the expected value, in the output's type) are the largest
+    of the elements that are not tiny beside the largest: near 0 a relative error says nothing.
     """
 
     problem: str | None = None
-    tolerance: float = 0.0
-    share: float = 0.0
     max_abs: float = 0.0
+    tolerance: float = 0.0
+    bound_used: float = 0.0
     max_rel: float = 0.0
     max_ulp: float = 0.0
 
@@ -41,7 +45,8 @@ class Difference:
 def compare(name: str, actual: Array, expected: Expected) -> Difference:
     """NaN equals only NaN, an infinity only itself, and every other element must lie within its tolerance."""
     if actual.shape != expected.value.shape:
-        return Difference(f"{name} has the shape {list(actual.shape)}, not {list(expected.value.shape)}")
+        problem = f"{name} has the shape {list(actual.shape)}, not {list(expected.value.shape)}"
+        return Difference(problem, max_abs=math.inf, bound_used=math.inf)
     value = np.asarray(actual, dtype=expected.value.dtype)
     with np.errstate(all="ignore"):
         special = ~np.isfinite(expected.value)
@@ -51,8 +56,9 @@ def compare(name: str, actual: Array, expected: Expected) -> Difference:
         share = np.where(error == 0, 0.0, np.divide(error, expected.tolerance))
         share = np.nan_to_num(share, nan=np.inf, posinf=np.inf)
         size = np.where(special, 0.0, np.abs(expected.value))
-        relative = np.where(error == 0, 0.0, error / size)
-        ulp = np.where(error == 0, 0.0, error / _unit(size, expected.dtype))
+        matters = (size > 0) & (size >= _TINY * size.max(initial=0.0))
+        relative = np.divide(error, size)[matters]
+        ulp = np.divide(error, _unit(size, expected.dtype))[matters]
     worst = int(np.argmax(share)) if share.size else 0
     problem = None
     if share.size and not float(share.flat[worst]) <= 1.0:
@@ -63,25 +69,25 @@ def compare(name: str, actual: Array, expected: Expected) -> Difference:
             f"{where} is {value.flat[worst]:.9g}, expected {expected.value.flat[worst]:.9g} "
             f"within {expected.tolerance.flat[worst]:.3g}; {wrong} of {share.size} elements are wrong"
         )
-    finite = relative[np.isfinite(relative)]
+    largest = error.max(initial=0.0)
     return Difference(
         problem,
-        float(expected.tolerance.flat[worst]) if share.size else 0.0,
+        float(largest),
+        float(expected.tolerance[error == largest].min(initial=np.inf)) if error.size else 0.0,
         float(share.max(initial=0.0)),
-        float(error.max(initial=0.0)),
-        float(finite.max(initial=0.0)),
+        float(relative.max(initial=0.0)),
         float(ulp.max(initial=0.0)),
     )
 
 
 def worse(a: Difference, b: Difference) -> Difference:
-    """Two outputs, or two draws, in one: the larger errors, and the tolerance of the larger share."""
-    near = a if a.share >= b.share else b
+    """Two outputs, or two draws, in one: the larger figures, and the tolerance of the larger error."""
+    largest, tightest = max((a.max_abs, -a.tolerance), (b.max_abs, -b.tolerance))
     return Difference(
         a.problem or b.problem,
-        near.tolerance,
-        near.share,
-        max(a.max_abs, b.max_abs),
+        largest,
+        -tightest,
+        max(a.bound_used, b.bound_used),
         max(a.max_rel, b.max_rel),
         max(a.max_ulp, b.max_ulp),
     )

@@ -6,7 +6,7 @@ as NaN or as a difference between the two runs. Lifetimes of `s` and `l` tensors
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Protocol
 
@@ -50,14 +50,10 @@ def observe(program: Runnable, trials: Sequence[Trial]) -> Conduct:
         difference = judge(trial, found)
         if difference.problem or problem:
             text = f"{difference.problem or problem} (inputs {trial.draw.name})"
-            differences.append(Difference(text, *_figures(difference)))
+            differences.append(replace(difference, problem=text))
             break
         differences.append(difference)
     return Conduct(reduce(worse, differences), tuple(outputs))
-
-
-def _figures(difference: Difference) -> tuple[float, float, float, float, float]:
-    return difference.tolerance, difference.share, difference.max_abs, difference.max_rel, difference.max_ulp
 
 
 def _run_twice(program: Runnable, trial: Trial) -> tuple[Outputs, str | None]:

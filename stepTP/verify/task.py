@@ -3,8 +3,8 @@
 `verify` takes {"source": {"id", "torch_code", ...}, "leir_source": the plain program, "leir": the program to verify,
 "parent": the program it was made from or None, "bit_exact": whether it must give the parent's bits, "targets",
 "draws": how many of each kind of input, "seed" (0)} and returns {"ok", "cause", "message", "verdicts": one entry a
-target: {"target", "inputs", "tolerance", "max_abs", "max_rel", "max_ulp", "bit_equal"}}. `cause` is "wrong-result" or
-"not-bit-exact" where `ok` is false, and the verdicts end with the target that refused.
+target: {"target", "inputs", "max_abs", "tolerance", "bound_used", "max_rel", "max_ulp", "bit_equal"}}. `cause` is
+"wrong-result" or "not-bit-exact" where `ok` is false, and the verdicts end with the target that refused.
 
 `verify_many` takes the same with "states": [{"leir", "parent", "bit_exact"}, ...] in place of the three, and returns a
 list: programs that are compiled together cost less. Errors (ParseError, IllFormed, Unverified, ...) are raised.
@@ -180,8 +180,9 @@ def _entry(target: Target, inputs: tuple[str, ...], conduct: Conduct, bit_equal:
     return {
         "target": target,
         "inputs": list(inputs),
-        "tolerance": significant(difference.tolerance),
         "max_abs": significant(difference.max_abs),
+        "tolerance": significant(difference.tolerance),
+        "bound_used": significant(difference.bound_used),
         "max_rel": significant(difference.max_rel),
         "max_ulp": significant(difference.max_ulp),
         "bit_equal": bit_equal,

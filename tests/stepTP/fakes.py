@@ -13,8 +13,9 @@ PROGRAM = "in A_{6,SIZE};out C_{6,SIZE};\nL^{6,SIZE}_{i,j}[D_{i,j}=A_{i,j}*2.0;]
 VERDICT = {
     "target": "llvm",
     "inputs": ["normal 0"],
-    "tolerance": 1e-6,
     "max_abs": 1e-7,
+    "tolerance": 1e-6,
+    "bound_used": 0.1,
     "max_rel": 1e-7,
     "max_ulp": 1.0,
     "bit_equal": True,

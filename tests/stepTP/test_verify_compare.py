@@ -76,16 +76,34 @@ def test_errors_are_measured_in_units_of_the_output_type() -> None:
     assert found.tolerance == 1e-6
 
 
-def test_the_tolerance_is_that_of_the_element_nearest_to_it() -> None:
+def test_the_tolerance_is_that_of_the_largest_error_and_the_bound_used_that_of_the_element_nearest_to_its_own() -> None:
     right = Expected(np.array([1.0, 1.0]), np.array([1e-3, 1e-6]), "f32")
     found = compare("C", np.array([1.0001, 1.0000005], F32), right)
-    assert found.tolerance == 1e-6
+    assert found.problem is None
     assert found.max_abs == pytest.approx(1e-4, rel=1e-3)
+    assert found.tolerance == 1e-3
+    assert found.bound_used == pytest.approx(0.5, rel=0.1)
+
+
+def test_of_equal_errors_the_smallest_tolerance_is_shown() -> None:
+    right = Expected(np.array([1.0, 2.0]), np.array([1e-3, 1e-6]), "f32")
+    assert compare("C", np.array([1.0, 2.0], F32), right) == Difference(None, 0.0, 1e-6)
+
+
+def test_tiny_elements_have_no_relative_error() -> None:
+    right = expected(1.0, 1e-4, 0.0, tolerance=1e-3)
+    found = compare("C", np.array([1.0, 5e-4, 1e-5], F32), right)
+    assert (found.max_rel, found.max_ulp) == (0.0, 0.0)
+    assert found.bound_used == pytest.approx(0.4, rel=1e-3)
+    alone = compare("C", np.array([5e-4], F32), expected(1e-4, tolerance=1e-3))
+    assert alone.max_rel == pytest.approx(4.0, rel=1e-3)
 
 
 def test_two_differences_in_one() -> None:
-    a, b = Difference(None, 1e-3, 0.5, 5e-4, 1e-2, 7.0), Difference("C is off", 1e-6, 2.0, 2e-6, 1.0, 3.0)
-    assert worse(a, b) == worse(b, a) == Difference("C is off", 1e-6, 2.0, 5e-4, 1.0, 7.0)
+    a, b = Difference(None, 5e-4, 1e-3, 0.5, 1e-2, 7.0), Difference("C is off", 2e-6, 1e-6, 2.0, 1.0, 3.0)
+    assert worse(a, b) == worse(b, a) == Difference("C is off", 5e-4, 1e-3, 2.0, 1.0, 7.0)
+    c = Difference(None, 5e-4, 6e-4, 0.9, 0.0, 0.0)
+    assert worse(a, c) == worse(c, a) == Difference(None, 5e-4, 6e-4, 0.9, 1e-2, 7.0)
 
 
 def test_bits() -> None:

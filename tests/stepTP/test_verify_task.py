@@ -64,8 +64,10 @@ def test_a_right_program_has_a_verdict_for_each_target() -> None:
     assert entry["target"] == "llvm"
     assert entry["inputs"] == ["normal/0", "wide/0", "integers/0", "edge/0", "extremes/0"]
     assert entry["bit_equal"] is True
-    assert 0 < entry["max_abs"] < 1e-6
-    assert 0 < entry["tolerance"] < 1e-4
+    assert 0 < entry["max_abs"] <= entry["tolerance"] < 1e-4
+    assert 0 < entry["bound_used"] <= 1
+    assert 0 < entry["max_rel"] < 1e-5
+    assert 0 < entry["max_ulp"] < 100
     assert json.loads(json.dumps(entry)) == entry
 
 
@@ -76,6 +78,7 @@ def test_a_wrong_program_is_refused_with_its_figures() -> None:
     assert "elements are wrong (inputs normal/0)" in answer["message"]
     (entry,) = answer["verdicts"]
     assert entry["max_abs"] > entry["tolerance"]
+    assert entry["bound_used"] > 1
     assert entry["bit_equal"] is None
 
 
