@@ -17,27 +17,24 @@ from leir.analysis.dependence import carries_dependence
 from leir.analysis.footprint import Condition, Count, elements, iterations, touched
 from leir.analysis.kernels import BYTES, kernels
 from leir.analysis.types import is_float, type_of
-from leir.edit import accesses, walk_enclosed
+from leir.edit import accesses, perfect_nest, walk_enclosed
 from leir.syntax import (
     Access,
     Alloc,
     Binary,
     Call,
-    Cast,
     DType,
     Equation,
     Expr,
     Guard,
-    Integer,
     Loop,
     Path,
     Program,
-    Real,
     Scope,
     Select,
     Stmt,
     Unary,
-    Variable,
+    operands,
 )
 
 _OPERATIONS = ("abs", "floor", "round", "max", "min")  # the functions that count as flops
@@ -137,11 +134,10 @@ def cost(program: Program) -> ProgramCost:
     for number, statement in enumerate(program.body):
         if isinstance(statement, Alloc):
             continue
-        used = tuple(known[name] for name in dict.fromkeys(_tensors_of(statement)))
+        used = tuple(known[name] for name in dict.fromkeys(access.tensor for access in accesses(statement)))
         work = _work(statement, used)
         inside = _independent(replace(program, body=(statement,)))
-        loops = dict(_enclosing_loops(statement, (0,)))
-        parallel = prod(loops[path].extent for path in inside)
+        parallel = prod(loop.extent for path, loop in _outer_loops(statement) if path in inside)
         independent = tuple((number, *path[1:]) for path in inside)
         nests.append(NestCost((number,), *work, independent, parallel))
     found = list(kernels(program))
@@ -149,18 +145,9 @@ def cost(program: Program) -> ProgramCost:
     return ProgramCost(tuple(nests), len(found), launches)
 
 
-def _tensors_of(statement: Stmt) -> Iterator[str]:
-    yield from (access.tensor for access in accesses(statement))
-
-
-def _enclosing_loops(statement: Stmt, path: Path) -> Iterator[tuple[Path, Loop]]:
-    """The loops around everything in a nest, outside first."""
-    while isinstance(statement, Loop | Guard):
-        if isinstance(statement, Loop):
-            yield path, statement
-        if len(statement.body) != 1:
-            return
-        statement, path = statement.body[0], (*path, 0)
+def _outer_loops(statement: Stmt) -> list[tuple[Path, Loop]]:
+    """The loops around everything in the only nest of a program, outside first."""
+    return [(path, level) for path, level in perfect_nest(statement, (0,)) if isinstance(level, Loop)]
 
 
 @lru_cache(maxsize=4096)
@@ -168,7 +155,7 @@ def _independent(nest: Program) -> tuple[Path, ...]:
     """The loops around everything in a program of one nest that carry no dependence; P, V and B loops claim it."""
     return tuple(
         path
-        for path, loop in _enclosing_loops(nest.body[0], (0,))
+        for path, loop in _outer_loops(nest.body[0])
         if loop.kind in ("P", "V", "B") or carries_dependence(nest, path) is None
     )
 
@@ -238,17 +225,10 @@ class _Counting:
                 self.expression(left, loops, conditions)
                 self.expression(right, loops, (*conditions, (left, op == "&&")))
                 return
-            case Access(tensor, indices):
+            case Access(tensor):
                 self.reads.setdefault(tensor, []).append(_Use(loops, conditions, part))
-                below = indices
-            case Unary(_, operand) | Cast(_, operand):
-                below = (operand,)
-            case Binary(_, left, right):
-                below = (left, right)
-            case Call(_, arguments):
-                below = arguments
-            case Integer() | Real() | Variable():
-                return
+            case _:
+                pass
         kind = type_of(part, self.dtypes)
         if isinstance(kind, str) and is_float(kind):
             match part:
@@ -260,7 +240,7 @@ class _Counting:
                     self.calls += self.runs(loops, conditions)
                 case _:
                     pass
-        for inner in below:
+        for inner in operands(part):
             self.expression(inner, loops, conditions)
 
     def traffic(self, uses: dict[str, list[_Use]]) -> tuple[Traffic, ...]:

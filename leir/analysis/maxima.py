@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from leir.analysis.intervals import Range
 from leir.analysis.matching import matching_values
 from leir.analysis.types import type_of
-from leir.edit import accesses
-from leir.syntax import Access, Binary, Call, Equation, Expr, Loop, Path, Variable, operands
+from leir.edit import accesses, variables_of
+from leir.syntax import Access, Binary, Call, Equation, Expr, Loop, Path, Variable
 
 if TYPE_CHECKING:
     from leir.analysis.values import Ranges, Write
@@ -43,10 +43,10 @@ def sums_a_maximum(write: "Write", table: "Ranges") -> str | None:
     loops = _loops(write)
     if bound is None or len(loops) != len(write.around):
         return None
-    elements = {e.name for index in target.indices for e in _variables(index)}
+    elements = variables_of(target)
     written = table.writes[maximum.tensor][0]
     of_maximum = _loops(written)
-    kept = {e.name for index in maximum.indices for e in _variables(index)}
+    kept = variables_of(maximum)
     reduced = [name for name in of_maximum if Variable(name) not in written.equation.target.indices]
     over: list[str] = []
     for name in reduced:
@@ -89,8 +89,3 @@ def _bindings(term: Expr, maximum: Access, table: "Ranges", path: Path) -> dict[
 
 def _loops(write: "Write") -> dict[str, Loop]:
     return {node.variable: node for node in write.around if isinstance(node, Loop)}
-
-
-def _variables(expression: Expr) -> list[Variable]:
-    own = [expression] if isinstance(expression, Variable) else []
-    return own + [variable for operand in operands(expression) for variable in _variables(operand)]

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from leir.analysis.kernels import axis_of, binds_axis, is_thread
 from leir.edit import accesses, enclosing, expressions, statement_at, walk
-from leir.syntax import Loop, Path, Program, Scope, Stmt
+from leir.syntax import Path, Program, Scope
 
 
 def statements_using(program: Program, tensor: str) -> Iterator[Path]:
@@ -30,16 +31,10 @@ def list_for(program: Program, tensor: str, scope: Scope) -> Path | None:
         common = path[:length]
     if not common:
         return None
-    around = [(path, node) for path, node in enclosing(program, (*common, 0)) if isinstance(node, Loop)]
-    blocks = [path for path, node in around if node.kind == "B" and node.variable[0] == "b"]
-    threads = [path for path, node in around if node.kind == "B" and node.variable[0] == "t"]
+    bound = [(path, axis) for path, node in enclosing(program, (*common, 0)) if (axis := axis_of(node))]
+    threads = [path for path, axis in bound if is_thread(axis)]
     if scope == "s":
-        return None if not blocks else threads[0][:-1] if threads else common
-    if blocks or threads or not _holds_kernels(statement_at(program, common)):
+        return None if len(bound) == len(threads) else threads[0][:-1] if threads else common
+    if bound or not binds_axis(statement_at(program, common)):
         return common
-    return None
-
-
-def _holds_kernels(statement: Stmt) -> bool:
-    """Whether a statement that no block or thread encloses has kernels below it: its lists are the host's."""
-    return any(isinstance(node, Loop) and node.kind == "B" for _, node in walk(statement))
+    return None  # its lists are the host's

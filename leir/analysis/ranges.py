@@ -1,13 +1,12 @@
 """Signs and bounds of the values of a program, about floats as they are computed: never a claim about reals.
 
 `ranges(program)` bounds every tensor by all its writes, as a fixpoint over the program; `Ranges.at` bounds an
-expression at its place. Bounds of inputs are those of their type, infinities and NaN included, unless the caller
-assumes better. The claims (`nonzero`, `positive`, `non_negative`, `finite`, `never_nan`) return their evidence as text,
-or None without proof. The first three speak of every value but NaN.
+expression at its place, and `evidence` tells where these bounds come from. Bounds of inputs are those of their type,
+infinities and NaN included, unless the caller assumes better.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 
@@ -16,7 +15,7 @@ from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.maxima import is_term_of_maximum, sums_a_maximum
 from leir.analysis.types import computing_type, is_float
 from leir.analysis.values import NotYet, Ranges, Write, value_of
-from leir.edit import expression_at, storage, walk_enclosed, walk_places
+from leir.edit import dtypes, expression_at, walk_enclosed, walk_places
 from leir.printer import expression_text
 from leir.syntax import (
     Access,
@@ -52,7 +51,6 @@ def ranges(program: Program, assume: Mapping[str, Range] | None = None) -> Range
 
 def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
     """The least bounds that every write respects, by rounds over the program; bounds that keep moving are widened."""
-    dtypes: dict[str, DType] = {tensor: dtype for tensor, (dtype, _) in storage(program).items()}
     writes: dict[str, list[Write]] = {}
     allocs: dict[str, Path] = {}
     for path, statement, around in walk_enclosed(program):
@@ -60,7 +58,7 @@ def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
             allocs.setdefault(statement.tensor, path)
         elif isinstance(statement, Equation):
             writes.setdefault(statement.target.tensor, []).append(Write(path, statement, around))
-    table = Ranges(program, dtypes, {}, {}, {name: tuple(found) for name, found in writes.items()}, allocs)
+    table = Ranges(program, dtypes(program), {}, {}, {name: tuple(found) for name, found in writes.items()}, allocs)
     for declaration in program.inputs:
         given = assume.get(declaration.tensor) or everything(computing_type(declaration.dtype))
         table.whole[declaration.tensor] = table.settled[declaration.tensor] = given
@@ -71,7 +69,7 @@ def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
     while not _is_stable(order, table, rounds, thresholds):
         rounds += 1
     for name in sorted(table.pending):  # written only from themselves
-        table.whole[name] = table.settled[name] = everything(computing_type(dtypes[name]))
+        table.whole[name] = table.settled[name] = everything(computing_type(table.dtypes[name]))
     table.pending.clear()
     while not _is_stable(order, table, rounds, thresholds):
         rounds += 1
@@ -234,36 +232,6 @@ def _multiplied(base: Range, factors: list[Range], stored: DType) -> Range:
         return limits
     overflows = nan or not all(f.finite and not f.zero for f in factors)  # inf * 0
     return span(0.0 if positive else -math.inf, math.inf, dtype, overflows)
-
-
-def nonzero(program: Program, place: Place) -> str | None:
-    """Evidence that the expression at a place is never zero (it may be NaN)."""
-    return _claim(program, place, lambda r: not r.zero)
-
-
-def positive(program: Program, place: Place) -> str | None:
-    """Evidence that the expression is above zero (it may be NaN)."""
-    return _claim(program, place, lambda r: r.low >= 0 and not r.zero)
-
-
-def non_negative(program: Program, place: Place) -> str | None:
-    """Evidence that the expression is zero or more (it may be NaN)."""
-    return _claim(program, place, lambda r: r.low >= 0)
-
-
-def finite(program: Program, place: Place) -> str | None:
-    """Evidence that the expression is no infinity and no NaN."""
-    return _claim(program, place, lambda r: r.finite)
-
-
-def never_nan(program: Program, place: Place) -> str | None:
-    """Evidence that the expression is no NaN."""
-    return _claim(program, place, lambda r: not r.nan)
-
-
-def _claim(program: Program, place: Place, holds: Callable[[Range], bool]) -> str | None:
-    found = ranges(program)
-    return evidence(found, place) if holds(found.at(place)) else None
 
 
 def evidence(found: Ranges, place: Place) -> str:

@@ -140,22 +140,13 @@ def _child(node: Expr, number: int, known: Known, table: Ranges, path: Path) -> 
     if not 0 <= number < len(operands(node)):
         raise LookupError(f"no child {number} below {expression_text(node)}")
     match node:
-        case Select(condition, then, otherwise) if number > 0:
-            return (then, otherwise)[number - 1], refine(known, condition, number == 1, table, path)
-        case Binary("&&" | "||" as op, left, right) if number == 1:
-            return right, refine(known, left, op == "&&", table, path)
-        case Access(_, indices):
-            return indices[number], known
-        case Unary(_, operand) | Cast(_, operand):
-            return operand, known
-        case Binary(_, left, right):
-            return (left, right)[number], known
-        case Call(_, arguments):
-            return arguments[number], known
-        case Select(condition):
-            return condition, known
-        case Integer() | Real() | Variable():
-            raise AssertionError("a leaf has no operands")
+        case Select(condition) if number > 0:
+            known = refine(known, condition, number == 1, table, path)
+        case Binary("&&" | "||" as op, left) if number == 1:
+            known = refine(known, left, op == "&&", table, path)
+        case _:
+            pass
+    return operands(node)[number], known
 
 
 def refine(

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from leir.analysis.ranges import ranges
 from leir.analysis.types import is_integer, type_of
 from leir.check.diagnostic import Diagnostic
-from leir.edit import storage, walk_places
+from leir.edit import dtypes, walk_places
 from leir.printer import expression_text
-from leir.syntax import Binary, DType, Integer, Place, Program
+from leir.syntax import Binary, Integer, Place, Program
 
 
 def check_divisors(program: Program) -> Iterator[Diagnostic]:
     """The divisors that may be zero. Divisors that are no integers are another finding."""
-    dtypes: dict[str, DType] = {tensor: dtype for tensor, (dtype, _) in storage(program).items()}
+    types = dtypes(program)
     for place, expression in walk_places(program):
         match expression:
             case Binary("//" | "%" as op, _, divisor):
-                if (isinstance(divisor, Integer) and divisor.value > 0) or not is_integer(type_of(divisor, dtypes)):
+                if (isinstance(divisor, Integer) and divisor.value > 0) or not is_integer(type_of(divisor, types)):
                     continue
                 at = Place(place.path, (*(place.within or ()), 1))
                 bounds = ranges(program).at(at)

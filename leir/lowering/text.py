@@ -1,7 +1,5 @@
 """A program as printed TIR: for people, and to compare how many tokens each form takes."""
 
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
 

@@ -9,7 +9,7 @@ import pytest
 
 from leir.analysis import intervals
 from leir.analysis.intervals import Range, everything, span
-from leir.analysis.ranges import finite, never_nan, non_negative, nonzero, positive, ranges
+from leir.analysis.ranges import evidence, ranges
 from leir.interp import InterpreterError, interpret
 from leir.parser import parse
 from leir.syntax import Declaration, DType, Place, Program
@@ -166,9 +166,10 @@ def test_a_maximum_is_above_its_terms() -> None:
 def test_a_softmax_divides_by_one_or_more() -> None:
     found = ranges(SOFTMAX)
     assert 0.99999 < found.settled["E"].low <= 1
-    evidence = nonzero(SOFTMAX, Place((2, 0, 0), (1, 1)))
-    assert evidence is not None and "one of its terms is exp(0), where D is reached" in evidence
-    assert nonzero(SOFTMAX, Place((1, 0, 0), (0,))) is None  # while the sum runs
+    divisor = Place((2, 0, 0), (1, 1))
+    assert not found.at(divisor).zero
+    assert "one of its terms is exp(0), where D is reached" in evidence(found, divisor)
+    assert found.at(Place((1, 0, 0), (0,))).zero  # while the sum runs
 
 
 @pytest.mark.parametrize(
@@ -207,17 +208,16 @@ def test_guards_hold_unless_their_tensor_is_written_below() -> None:
     assert ranges(lost).at(Place((0, 1, 1), (1,))).low < 4
 
 
-def test_claims_come_with_evidence() -> None:
-    program = parse("in A_8;out C_8;L^8_i[C_i=1.0+exp(A_i);]")
-    assert positive(program, VALUE) == (
+def test_bounds_come_with_evidence() -> None:
+    found = ranges(parse("in A_8;out C_8;L^8_i[C_i=1.0+exp(A_i);]"))
+    assert evidence(found, VALUE) == (
         "1.0+exp(A_i) is in [1, inf] or NaN; exp(A_i) is in [0, inf] or NaN; "
         "A_i is in [-inf, inf] or NaN, as any value of its type is"
     )
-    assert nonzero(program, VALUE) and non_negative(program, VALUE)
-    assert finite(program, VALUE) is None and never_nan(program, VALUE) is None
-    assert positive(program, Place((0, 0), (1, 1))) is None
-    assert finite(program, Place((0, 0), (0, 0))) == "i is in [0, 7], as i is a loop variable"
-    assert "by its one write" in (non_negative(SOFTMAX, Place((2, 0, 0), (1, 1))) or "")
+    bounds = found.at(VALUE)
+    assert (bounds.low, bounds.zero, bounds.finite, bounds.nan) == (1, False, False, True)
+    assert evidence(found, Place((0, 0), (0, 0))) == "i is in [0, 7], as i is a loop variable"
+    assert "by its one write" in evidence(ranges(SOFTMAX), Place((2, 0, 0), (1, 1)))
 
 
 def test_nested_conditions_do_not_double_the_work() -> None:
