@@ -109,6 +109,30 @@ def _example(text: str) -> Point | str | None:
         return str(error)
 
 
+def left_over(whole: str, part: str, projected: int) -> Point | None:
+    """A point of the set `whole` that no point of `part`, less its last `projected` dimensions, equals; None if there
+    is none. Raises TooHard.
+    """
+    answer = _left_over(whole, part, projected)
+    if isinstance(answer, str):
+        raise TooHard(answer)
+    return answer
+
+
+@lru_cache(maxsize=10_000)
+def _left_over(whole: str, part: str, projected: int) -> Point | str | None:
+    def ask() -> Point | None:
+        found = a_set(part)
+        dimension = library().dim_type.set
+        found = found.project_out(dimension, found.dim(dimension) - projected, projected)
+        return point_of(a_set(whole).subtract(found))
+
+    try:
+        return bounded(ask)
+    except TooHard as error:
+        return str(error)
+
+
 def largest(text: str, dimension: int) -> int | None:
     """The largest value of one dimension of a set; None if the set is empty or unbounded. Raises TooHard."""
     return _extreme(text, dimension, True)

@@ -10,11 +10,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from leir.check.allocation import check_allocation
-from leir.check.bounds import check_bounds
+from leir.check.bounds import check_bounds, preconditions
 from leir.check.codes import CODES
 from leir.check.definedness import check_definedness
 from leir.check.diagnostic import Diagnostic, IllFormed, Limits, Located
 from leir.check.divisors import check_divisors
+from leir.check.inputs import input_ranges
 from leir.check.kernels import check_kernels
 from leir.check.kinds import check_kinds
 from leir.check.names import check_names, check_ranks, check_sizes, check_tree
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from leir.parser import Source
 
 __all__ = [
-    "CODES", "Diagnostic", "IllFormed", "Limits", "Located", "check", "check_source", "require_well_formed",
+    "CODES", "Diagnostic", "IllFormed", "Limits", "Located", "check", "check_source", "input_ranges",
+    "preconditions", "require_well_formed",
 ]  # fmt: skip
 
 

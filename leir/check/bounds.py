@@ -6,13 +6,13 @@ subscript that only inputs decide is a precondition instead.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from leir.analysis.access import Tensor, dtype_interval, tensors
 from leir.analysis.affine import UNBOUNDED, Interval, affine, condition, interval
 from leir.analysis.dependence import at, iteration
-from leir.analysis.isl import TooHard, example, largest, question, smallest
+from leir.analysis.isl import TooHard, example, largest, left_over, question, smallest
 from leir.analysis.model import Statement, Use, bounds, names_at, ranges_of, statements_of
 from leir.analysis.types import is_integer, type_of
 from leir.check.diagnostic import Diagnostic
@@ -27,7 +27,8 @@ _INFINITE = float("inf")
 class Precondition:
     """The value of `subscript`, which reads the inputs `index`, is in low..high wherever `place` is reached.
 
-    `place` is the subscript, number `dimension` of an access to `tensor`.
+    `place` is the subscript, number `dimension` of an access to `tensor`. `violated`: isl text of the set of loop
+    values, values of the expressions `atoms`, and values of the subscript, where it is reached and out of range.
     """
 
     index: tuple[str, ...]
@@ -37,6 +38,8 @@ class Precondition:
     tensor: str
     dimension: int
     place: Place
+    violated: str = field(default="", compare=False, repr=False)
+    atoms: tuple[Expr, ...] = field(default=(), compare=False, repr=False)
 
 
 def check_bounds(program: Program) -> Iterator[Diagnostic]:
@@ -181,14 +184,14 @@ class _Atoms:
         return result
 
 
-def _conditions(values: _Values, statement: Statement, use: Use, atoms: "_Atoms") -> list[str]:
+def _conditions(values: _Values, statement: Statement, use: Use, atoms: "_Atoms", *, opaque: bool = True) -> list[str]:
     """isl constraints from the guards around a statement and the conditions that reach an access."""
     result: list[str] = []
     for path, guard in statement.guards:
         keeps: Callable[[Expr], str | None] = _Unwritten(values, path, atoms)
-        result.append(condition(guard.condition, names_at(statement, path, "x"), atoms=keeps))
+        result.append(condition(guard.condition, names_at(statement, path, "x"), opaque=opaque, atoms=keeps))
     names = statement.names("x")
-    result += [condition(e, names, holds=holds, atoms=atoms) for e, holds in use.conditions]
+    result += [condition(e, names, holds=holds, opaque=opaque, atoms=atoms) for e, holds in use.conditions]
     return result
 
 
@@ -222,15 +225,23 @@ def _finding(
     outside = f"outside 0..{size - 1}, the range of {use.access.tensor}"
     if text is None:
         return Diagnostic("bounds-not-proven", f"{shown} is not quasi-affine: it may be {outside}", place)
+    violated = question(dimensions, [*where, f"v = {text}", f"(v < 0 or v >= {size})"])
     try:
-        point = example(question(dimensions, [*where, f"v = {text}", f"(v < 0 or v >= {size})"]))
+        point = example(violated)
     except TooHard as reason:
         return Diagnostic("bounds-not-proven", f"{shown} is too hard to bound ({reason}): it may be {outside}", place)
     if point is None:
         return None
     when, read = at(iteration(statement, point)), _inputs_that_decide(values, index)
     if read and values.is_sized(use.access.tensor, number):
-        return Precondition(read, index, 0, size - 1, use.access.tensor, number, place)
+        hopeless = _hopeless(values, statement, use, text, size, atoms)
+        if hopeless is not None:
+            names = ", ".join(read)
+            reason = f"{shown} is {outside}{at(iteration(statement, hopeless))}, whatever {names} holds"
+            return Diagnostic("gather-out-of-range", reason, place)
+        return Precondition(
+            read, index, 0, size - 1, use.access.tensor, number, place, violated, tuple(e for e, _ in atoms.found)
+        )
     if in_subscript:
         chosen = zip(in_subscript, point[len(statement.loops) :], strict=False)
         parts = ", ".join(f"{expression_text(e)} = {v}" for e, v in chosen)
@@ -241,6 +252,22 @@ def _finding(
         return Diagnostic("out-of-bounds", f"{shown} is {point[-1]}{when}, {outside}", place)
     reason = f"{shown} may be {point[-1]}{when}, {outside}: a condition around it is not quasi-affine"
     return Diagnostic("bounds-not-proven", reason, place)
+
+
+def _hopeless(
+    values: _Values, statement: Statement, use: Use, subscript: str, size: int, atoms: _Atoms
+) -> tuple[int, ...] | None:
+    """An iteration that reaches a subscript out of range whatever its atoms are; None where isl finds none."""
+    reached = _conditions(values, statement, use, atoms, opaque=False)
+    limits = atoms.limits()
+    kept = f"0 <= {subscript} < {size}"
+    unreached = " or ".join(f"not ({text})" for text in reached if text != "true")
+    dimensions = statement.dimensions("x")
+    some = question([*dimensions, *atoms.names()], [*limits, f"({kept} or {unreached})" if unreached else kept])
+    try:
+        return left_over(question(dimensions, bounds(statement, "x")), some, len(atoms.names()))
+    except TooHard:
+        return None
 
 
 def _inputs_that_decide(values: _Values, index: Expr) -> tuple[str, ...]:

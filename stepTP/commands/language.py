@@ -129,15 +129,10 @@ def _executor(engine: Engine) -> "Callable[[Program, Arrays], Arrays]":
 
 def _drawn_inputs(program: "Program", seed: int) -> "Arrays":
     """Standard normal floats, and integers that the program's gathers can use."""
-    from leir.check.bounds import preconditions
-    from leir.syntax import Access
+    from leir.check import input_ranges
     from stepTP.verify.inputs import Draw, draw_inputs, free_profile
 
-    allowed: dict[str, tuple[int, int]] = {}
-    for need in preconditions(program):
-        if isinstance(need.subscript, Access):  # of the input alone: its values are the subscript's
-            low, high = allowed.get(need.subscript.tensor, (need.low, need.high))
-            allowed[need.subscript.tensor] = (max(low, need.low), min(high, need.high))
+    allowed = input_ranges(program)
     profiles = [free_profile(declaration, allowed.get(declaration.tensor)) for declaration in program.inputs]
     return draw_inputs(profiles, Draw("normal", 0), seed, "run")
 

@@ -6,7 +6,7 @@ import pytest
 
 from leir.analysis.access import tensors
 from leir.analysis.kernels import axis_of
-from leir.check import check
+from leir.check import check, input_ranges
 from leir.check.bounds import Precondition, check_bounds, preconditions
 from leir.check.definedness import check_definedness
 from leir.check.diagnostic import Diagnostic
@@ -220,6 +220,43 @@ def test_a_gather_is_proved_or_becomes_a_precondition(value: str, expected: list
     found = preconditions(program)
     assert [(p.subscript, p.low, p.high) for p in found] == [(parse_expression(t), a, b) for t, a, b in expected]
     assert all(p.index == ("I",) and p.tensor == "A" and p.dimension == 0 for p in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("A_{I_i,j}", {"I": (0, 9)}),
+        ("A_{I_i//8,j}", {"I": (0, 79)}),
+        ("A_{I_i*3-20+j,j}", {"I": (7, 8)}),
+        ("A_{min(I_i,0)+J_i,j}", {"I": (0, 16), "J": (0, 9)}),  # nothing bounds I from above
+        ("A_{I_i+J_i-100,j}", {"I": (0, 9), "J": (100, 100)}),
+        ("A_{cast(i64,I_i),j}", {"I": (0, 9)}),
+        ("A_{I_i,j}+A_{I_i+7,j}", {"I": (0, 2)}),
+        ("if_then_else(I_i>7,A_{max(I_i,9),j},0.0)", {"I": (-16, 9)}),
+        ("A_{I_i%10,j}", {}),
+        ("A_{I_i*I_i,j}", {}),
+    ],
+)
+def test_ranges_of_inputs_satisfy_the_preconditions(value: str, expected: dict[str, tuple[int, int]]):
+    program = parse(GATHER.replace("I^", "J^{i32}_8,I^").replace("VALUE", value))
+    assert check(program) == ()
+    assert input_ranges(program) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "unusable"),
+    [
+        ("A_{max(min(I_i,0),10),j}", True),
+        ("A_{abs(I_i)+j+10,j}", True),
+        ("if_then_else(j==1,A_{max(I_i,10),j},0.0)", True),  # every input reaches it
+        ("if_then_else(I_i>3,A_{max(I_i,10),j},0.0)", False),  # none need
+        ("if_then_else(A_{0,0}>0.0,A_{max(I_i,10),j},0.0)", False),
+    ],
+)
+def test_a_gather_that_no_input_satisfies_is_refused(value: str, unusable: bool):
+    found = check(parse(GATHER.replace("VALUE", value)))
+    assert [d.code for d in found] == (["gather-out-of-range"] if unusable else [])
+    assert all("whatever I holds" in d.message for d in found)
 
 
 def test_a_precondition_names_its_place():

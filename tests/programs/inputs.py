@@ -6,11 +6,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leir.edit import walk_places
+from leir.check import input_ranges
 from leir.interp import array_type
 from leir.interp.arithmetic import round_to
-from leir.interp.tensors import tensors
-from leir.syntax import Access, Program
+from leir.syntax import Program
 
 InputKind = Literal["normal", "integers", "wide"]
 
@@ -22,15 +21,7 @@ def random_inputs(program: Program, seed: int | str, kind: InputKind = "normal")
     `wide`: magnitudes over many powers of two, signs of both kinds, some zeros. Integers are small, and indices where
     the program reads them in a subscript.
     """
-    known = tensors(program)
-    limits: dict[str, int] = {}
-    for _, expression in walk_places(program):
-        if not isinstance(expression, Access):
-            continue
-        shape = known[expression.tensor].shape
-        for number, index in enumerate(expression.indices):
-            if isinstance(index, Access) and shape is not None:
-                limits[index.tensor] = min(limits.get(index.tensor, shape[number]), shape[number])
+    ranges = input_ranges(program)
     result: dict[str, NDArray[np.generic]] = {}
     for declaration in program.inputs:
         key = hashlib.sha256(repr(("inputs", seed, kind, declaration.tensor)).encode()).digest()
@@ -38,10 +29,9 @@ def random_inputs(program: Program, seed: int | str, kind: InputKind = "normal")
         if declaration.dtype == "bool":
             result[declaration.tensor] = draw.integers(0, 2, declaration.shape).astype(np.bool_)
         elif declaration.dtype in ("i8", "i32", "i64"):
-            low, high = (0, limits[declaration.tensor]) if declaration.tensor in limits else (-5, 6)
-            result[declaration.tensor] = draw.integers(low, high, declaration.shape).astype(
-                array_type(declaration.dtype)
-            )
+            low, high = ranges.get(declaration.tensor, (-5, 5))
+            values = draw.integers(low, high + 1, declaration.shape)
+            result[declaration.tensor] = values.astype(array_type(declaration.dtype))
         else:
             values = _floats(draw, declaration.shape, kind)
             if declaration.dtype == "bf16":
