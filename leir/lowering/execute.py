@@ -47,7 +47,11 @@ class Executable:
     name: str
 
     def run(self, buffers: Mapping[str, Array]) -> None:
-        """Runs on one array a parameter; outputs and workspace are written in place. Raises BufferMismatch."""
+        """Runs on one array a parameter, which all hold afterwards what the function left in them. Raises BufferMismatch.
+
+        That goes for inputs too, where they are writable: a function that edits one, as no well-formed program does,
+        is seen to do so on every target.
+        """
         arrays = [_checked(tensor, buffers) for tensor in self.parameters]
         passed = [_as_passed(tensor, array) for tensor, array in zip(self.parameters, arrays, strict=True)]
         if self.target == "llvm":
@@ -59,7 +63,7 @@ class Executable:
             device.sync()
             passed = [tensor.numpy() for tensor in on_device]
         for tensor, array, result in zip(self.parameters, arrays, passed, strict=True):
-            if tensor.role != "input" and result is not array:
+            if result is not array and array.flags.writeable:
                 array[...] = _from_bits(result) if tensor.dtype == "bf16" else result
 
     def new_buffers(self, inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,23 @@ def test_inputs_may_be_read_only_and_strided_and_stay_as_they_are() -> None:
     weights = np.ones((4, 6), np.float32)
     found = execute(parse(MATMUL), {"A": values, "W": weights}, "llvm")["C"]
     np.testing.assert_array_equal(found, values @ weights)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("target", ["llvm", "cuda"])
+def test_an_edited_input_shows(dtype: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where arrays are copied to the function too; here a CPU stands in for the GPU."""
+    monkeypatch.setattr(tvm, "cuda", tvm.cpu)
+    (compiled,) = compile_llvm([parse(f"in A^{{{dtype}}}_4;out C_4;L^4_i[C_i=A_i;A_i=2.0;]")])
+    executable = replace(compiled, target=target)
+    buffers = executable.new_buffers({"A": np.ones(4, np.float32)})
+    executable.run(buffers)
+    np.testing.assert_array_equal(buffers["C"], np.ones(4))
+    np.testing.assert_array_equal(buffers["A"], np.full(4, 2.0))
+    shown = np.ones(4, np.float32)
+    shown.flags.writeable = False
+    executable.run({**buffers, "A": shown})
+    np.testing.assert_array_equal(shown, np.ones(4))
 
 
 def test_without_a_linker_code_is_made_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
