@@ -47,10 +47,10 @@ class Executable:
     name: str
 
     def run(self, buffers: Mapping[str, Array]) -> None:
-        """Runs on one array a parameter, which all hold afterwards what the function left in them. Raises BufferMismatch.
+        """Runs on one array a parameter, and leaves in each what the function left there. Raises BufferMismatch.
 
-        That goes for inputs too, where they are writable: a function that edits one, as no well-formed program does,
-        is seen to do so on every target.
+        In an input too, where it is writable: a function that edits one, as no well-formed program does, is seen to do
+        so on every target.
         """
         arrays = [_checked(tensor, buffers) for tensor in self.parameters]
         passed = [_as_passed(tensor, array) for tensor, array in zip(self.parameters, arrays, strict=True)]

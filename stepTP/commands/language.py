@@ -129,10 +129,14 @@ def _executor(engine: Engine) -> "Callable[[Program, Arrays], Arrays]":
 
 def _drawn_inputs(program: "Program", seed: int) -> "Arrays":
     """Standard normal floats, and integers that the program's gathers can use."""
-    from leir.check import input_ranges
+    from leir.check import input_ranges, preconditions
     from stepTP.verify.inputs import Draw, draw_inputs, free_profile
 
     allowed = input_ranges(program)
+    for need in preconditions(program):
+        if unknown := [name for name in need.index if name not in allowed]:
+            message = f"no range of {unknown[0]} is known that keeps every subscript within {need.tensor}"
+            raise InputError(f"{message}: give arrays by --inputs")
     profiles = [free_profile(declaration, allowed.get(declaration.tensor)) for declaration in program.inputs]
     return draw_inputs(profiles, Draw("normal", 0), seed, "run")
 

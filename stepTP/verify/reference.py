@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from leir.check import input_ranges, preconditions
 from leir.syntax import Declaration, Program
 from stepTP.frontend import InFloat64, LoadedSource, Translation, bind, in_dtype, load_text, translate
 from stepTP.verify.inputs import Profile, profile
@@ -39,17 +40,31 @@ def torch_origin(code: str, name: str, program: Program) -> Origin:
         raise Unverified(f"{name} translates to a program with another signature than the source program's")
     others = [load_text(code, name, seed=seed) for seed in range(1, _SAMPLES)]
     samples = [bind(translation, sample.inputs) for sample in (loaded, *others)]
-    profiles = tuple(_profile(d, translation, loaded.module, samples) for d in program.inputs)
+    allowed = gather_ranges(program)
+    profiles = tuple(_profile(d, translation, loaded.module, samples, allowed.get(d.tensor)) for d in program.inputs)
     return Origin(program, _reference(loaded, translation), profiles)
 
 
+def gather_ranges(program: Program) -> dict[str, tuple[int, int]]:
+    """In which range each input that subscripts read may be drawn. Raises Unverified where none is known."""
+    ranges = input_ranges(program)
+    for need in preconditions(program):
+        if unknown := [name for name in need.index if name not in ranges]:
+            raise Unverified(f"no range of {unknown[0]} is known that keeps every subscript within {need.tensor}")
+    return ranges
+
+
 def _profile(
-    declaration: Declaration, translation: Translation, module: torch.nn.Module, samples: list[dict[str, Array]]
+    declaration: Declaration,
+    translation: Translation,
+    module: torch.nn.Module,
+    samples: list[dict[str, Array]],
+    allowed: tuple[int, int] | None,
 ) -> Profile:
     name = declaration.tensor
     values = [sample[name] for sample in samples]
     if name not in translation.constants:
-        return profile(declaration, values)
+        return profile(declaration, values, allowed=allowed)
     drawn = translation.names[name] in _state(module) and values[0].dtype.kind == "f" and np.isfinite(values[0]).all()
     return profile(declaration, values[:1], is_parameter=True, fixed=not drawn)
 

@@ -30,7 +30,7 @@ from stepTP.verify.compare import same_bits, significant
 from stepTP.verify.inputs import free_profile
 from stepTP.verify.power import measure
 from stepTP.verify.prepare import Trials, Unverified, in_double, prepare
-from stepTP.verify.reference import Origin, torch_origin
+from stepTP.verify.reference import Origin, gather_ranges, torch_origin
 from stepTP.verify.run import Conduct, observe
 
 Target = Literal["llvm", "cuda"]
@@ -109,7 +109,8 @@ def _origin(key: SourceKey) -> Origin:
     program = _plain(key.leir)
     if key.torch_code:
         return torch_origin(key.torch_code, key.id, program)
-    profiles = tuple(free_profile(declaration) for declaration in program.inputs)
+    allowed = gather_ranges(program)
+    profiles = tuple(free_profile(declaration, allowed.get(declaration.tensor)) for declaration in program.inputs)
     return Origin(
         program, lambda inputs: {n: b.value for n, b in analyse(in_double(program), inputs).items()}, profiles
     )
