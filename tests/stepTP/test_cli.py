@@ -128,6 +128,16 @@ def test_run_refuses_what_is_no_npz(steptp: Steptp, tmp_path: Path, double: Path
         assert "not an .npz" in steptp.fails("run", double, "--inputs", tmp_path / "in.npz")
 
 
+def test_run_draws_what_gathers_take(steptp: Steptp, tmp_path: Path) -> None:
+    file = tmp_path / "gather.leir"
+    file.write_text("in A_{2,4},I^{i32}_8;out C_{8,4};L^{8,4}_{i,j}[C_{i,j}=A_{I_i-3,j};]")
+    for seed in range(3):
+        assert steptp("run", file, "--seed", str(seed))[0] == 0  # an index outside is an error of the interpreter
+    file.write_text("in A_{9,4},I^{i32}_8;out C_{8,4};L^{8,4}_{i,j}[C_{i,j}=A_{I_i*I_i,j};]")
+    message = "no range of I is known that keeps every subscript within A: give arrays by --inputs"
+    assert steptp.fails("run", file) == message
+
+
 @pytest.mark.parametrize("command", ["run", "lower", "candidates"])
 def test_a_program_that_is_not_well_formed_is_bad_input(steptp: Steptp, command: str) -> None:
     message = steptp.fails(command, "-", stdin="in A_4;out C_4;\nL^4_i[C_i=Q_i;]\n")
