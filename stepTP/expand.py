@@ -6,7 +6,7 @@ and no strategy's draws depend on another's.
 """
 
 import json
-from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from leir.canonical import state_id
@@ -14,7 +14,7 @@ from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
 from stepTP.draw import digest
-from strategies.base import Fact, Refused, Strategy
+from strategies.base import Refused, Strategy
 from strategies.catalog import strategy
 
 
@@ -57,16 +57,12 @@ def _tried(step: Strategy, program: Program) -> dict[str, Any]:
     try:
         applied = step.apply(program)
     except Refused as refused:
-        return {**shown, "facts": list(_facts((*refused.held, refused.fact)))}
+        return {**shown, "facts": [asdict(fact) for fact in (*refused.held, refused.fact)]}
     return {
         **shown,
         "level": step.level,
         "bit_exact": applied.bit_exact,
-        "facts": list(_facts(applied.facts)),
+        "facts": [asdict(fact) for fact in applied.facts],
         "leir": to_text(applied.program),
         "state_id": state_id(applied.program),
     }
-
-
-def _facts(facts: tuple[Fact, ...]) -> Iterator[dict[str, Any]]:
-    return ({"name": fact.name, "holds": fact.holds, "evidence": fact.evidence} for fact in facts)

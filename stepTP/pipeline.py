@@ -62,7 +62,7 @@ def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
             continue
         answer = build.jobs.submit(TRANSLATE, {"code": item.torch_code, "file": item.id}, near=item.id).result()
         if isinstance(answer, Failure):
-            yield rejected_source(item, "translate", cause_of(answer), answer.cause)
+            yield rejected_source(item, "translate", cause_of(answer), answer.message)
         elif answer["status"] != "verified":
             yield rejected_source(item, "translate", answer["status"], answer["message"])
         else:
@@ -78,7 +78,7 @@ def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
         start = [Check(item.leir, None, False)]
         (answer,) = verify_all(build.jobs, build.config.verify, build.config.seed, item, start)
         if isinstance(answer, Failure):
-            yield rejected_program(item, cause_of(answer), answer.cause)
+            yield rejected_program(item, cause_of(answer), answer.message)
         elif not answer["ok"]:
             yield rejected_program(item, answer["cause"], answer["message"])
         else:
@@ -118,9 +118,11 @@ def rows_of(build: Build, source: SourceProgram) -> list[Row]:
     items: Iterable[Item] = [source]
     for stage in STAGES:
         items = stage(build, items)
-    rows = list(items)
-    assert all(not isinstance(row, SourceProgram | VerifiedStep) for row in rows)
-    return rows  # pyright: ignore[reportReturnType]
+    rows: list[Row] = []
+    for row in items:
+        assert not isinstance(row, SourceProgram | VerifiedStep)
+        rows.append(row)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from stepTP.records import (
     ProgramRow,
     RejectedRow,
     SourceRecord,
+    Stage,
     Step,
     StepRow,
     Tokens,
@@ -52,14 +53,14 @@ def program_row(source: SourceProgram, answer: dict[str, Any]) -> ProgramRow:
     )
 
 
-def rejected_source(source: SourceProgram, stage: str, cause: str, message: str) -> RejectedRow:
+def rejected_source(source: SourceProgram, stage: Stage, cause: str, message: str) -> RejectedRow:
     """A source that has no program."""
     return RejectedRow(
         id=row_id(source.id, stage),
         source_id=source.id,
         family=source.family,
         depth=0,
-        stage=stage,  # pyright: ignore[reportArgumentType] (pydantic checks it)
+        stage=stage,
         cause=cause,
         message=message,
     )
@@ -88,7 +89,7 @@ def unexplained_row(found: VerifiedStep, failure: Failure) -> RejectedRow:
         depth=len(found.before.path) + 1,
         stage="narrate",
         cause=cause_of(failure),
-        message=failure.cause,
+        message=failure.message,
         state_id_before=found.before.state_id,
         leir_before=found.before.leir,
         step=found.taken.step,

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from stepTP import config
 from stepTP.draw import arrival
-from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Step, Verdict, row_id, step_json
+from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Stage, Step, Verdict, row_id, step_json
 from stepTP.verify.pool import Failure
 
 EXPAND = "stepTP.expand.expand"
@@ -151,7 +151,7 @@ def _expand_all(walker: Walker, states: list[State]) -> Iterator[tuple[State, Su
         alone = [(name, _expand(walker, state, (name,))) for name in walker.names]
         answers = [(name, asked.result()) for name, asked in alone]
         failed = tuple(
-            _rejected(walker, state, Step(strategy=name, args={}), "expand", cause_of(failure), _message(failure))
+            _rejected(walker, state, Step(strategy=name, args={}), "expand", cause_of(failure), failure.message)
             for name, failure in answers
             if isinstance(failure, Failure)
         )
@@ -198,7 +198,7 @@ def _verify_all(
     answers = verify_all(walker.jobs, walker.verify, walker.seed, walker.source, checks)
     for (state, proposal, around), answer in zip(fresh, answers, strict=True):
         if isinstance(answer, Failure):
-            outcome = _rejected(walker, state, proposal, "verify", cause_of(answer), _message(answer))
+            outcome = _rejected(walker, state, proposal, "verify", cause_of(answer), answer.message)
         elif not answer["ok"]:
             shown = verdicts(answer)
             outcome = _rejected(walker, state, proposal, "verify", answer["cause"], answer["message"], shown)
@@ -260,15 +260,11 @@ def cause_of(failure: Failure) -> str:
     return f"bug-{name}" if failure.kind == "bug" else name
 
 
-def _message(failure: Failure) -> str:
-    return f"{failure.error}: {failure.cause}" if failure.error else failure.cause
-
-
 def _rejected(
     walker: Walker,
     before: State,
     what: Proposal | Step,
-    stage: str,
+    stage: Stage,
     cause: str,
     message: str,
     verification: tuple[Verdict, ...] = (),
@@ -279,7 +275,7 @@ def _rejected(
         source_id=walker.source.id,
         family=walker.source.source.family,
         depth=len(before.path) + 1,
-        stage=stage,  # pyright: ignore[reportArgumentType] (pydantic checks it)
+        stage=stage,
         cause=cause,
         message=message,
         state_id_before=before.state_id,

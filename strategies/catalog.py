@@ -6,7 +6,6 @@ it is asked for, and importing a strategy imports no analysis.
 """
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -15,7 +14,6 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from leir.syntax import Program
 from strategies.base import LEVELS, Strategy
 
 ENTRY_POINTS = "steptp.strategies"
@@ -46,12 +44,6 @@ def strategy(name: str) -> type[Strategy]:
 def strategies() -> tuple[type[Strategy], ...]:
     """All of them, in the order of `names`."""
     return tuple(strategy(name) for name in names())
-
-
-def propose(program: Program) -> Iterator[Strategy]:
-    """The candidates of every strategy on a well-formed program, in a fixed order; some may be illegal."""
-    for each in strategies():
-        yield from each.candidates(program)
 
 
 def parse_step(step: str | dict[str, Any]) -> Strategy:

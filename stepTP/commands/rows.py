@@ -68,7 +68,7 @@ def _verdict_problem(answer: Any) -> str:
     from stepTP.verify.pool import Failure
 
     if isinstance(answer, Failure):
-        return f"{answer.error or answer.kind}: {answer.cause}"
+        return answer.message
     return "" if answer["ok"] else f"{answer['cause']}: {answer['message']}"
 
 
@@ -85,9 +85,7 @@ def replay(where: RunOrFile, workers: Workers = None, json: Json = False) -> Non
             answer = future.result()
             bar.update(len(batch))
             if isinstance(answer, Failure):
-                problems += [
-                    {"id": row.id, "message": f"{answer.error or answer.kind}: {answer.cause}"} for row in batch
-                ]
+                problems += [{"id": row.id, "message": answer.message} for row in batch]
             else:
                 problems += answer
     _report("replayed", len(steps), problems, json)

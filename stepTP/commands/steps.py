@@ -1,6 +1,7 @@
 """Commands on steps: candidates of a program, and applying one."""
 
 import json as json_module
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ from stepTP.commands.language import well_formed
 from stepTP.commands.show import InputError, Json, print_json, print_table
 
 if TYPE_CHECKING:
-    from strategies.base import Fact, Strategy
+    from strategies.base import Strategy
 
 
 def candidates(
@@ -73,7 +74,7 @@ def apply(
     try:
         applied = step.apply(program)
     except Refused as refused:
-        facts = [_fact(fact) for fact in (*refused.held, refused.fact)]
+        facts = [asdict(fact) for fact in (*refused.held, refused.fact)]
         if json:
             print_json({**shown, "legal": False, "facts": facts, "leir": None, "state_id": None, "bit_exact": None})
         else:
@@ -81,12 +82,8 @@ def apply(
         raise typer.Exit(1) from None
     text = to_text(applied.program)
     if json:
-        facts = [_fact(fact) for fact in applied.facts]
+        facts = [asdict(fact) for fact in applied.facts]
         after = {"leir": text, "state_id": state_id(applied.program), "bit_exact": applied.bit_exact}
         print_json({**shown, "legal": True, "facts": facts, **after})
     else:
         print(text, end="")
-
-
-def _fact(fact: "Fact") -> dict[str, Any]:
-    return {"name": fact.name, "holds": fact.holds, "evidence": fact.evidence}

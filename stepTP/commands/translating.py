@@ -58,8 +58,7 @@ _KEYS = ("status", "leir", "names", "ops", "nests", "iterations", "max_abs_error
 
 def _failed(failure: Any) -> dict[str, Any]:
     """The report on a file whose worker was lost, or whose translation has a bug."""
-    message = f"{failure.error}: {failure.cause}" if failure.error else failure.cause
-    return {**dict.fromkeys(_KEYS), "status": "error", "message": message}
+    return {**dict.fromkeys(_KEYS), "status": "error", "message": failure.message}
 
 
 def _files(path: str) -> list[str]:

@@ -1,10 +1,11 @@
 """Programs in words: what each top-level statement computes, read off its equations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from leir.edit import accesses, variables_of, walk
+from leir.edit import accesses, perfect_nest, variables_of, walk
 from leir.printer import expression_text
 from leir.syntax import Alloc, Equation, Guard, Loop, Program, Stmt
+from strategies.base import listed
 
 _SHOWN = 44  # characters of an expression that a sentence still carries
 _VERBS = {"+=": "sums", "*=": "multiplies", "max=": "takes the maximum of", "min=": "takes the minimum of"}
@@ -24,14 +25,7 @@ def purpose(statement: Stmt) -> str:
 
 def loops_text(statement: Stmt) -> str:
     """The loops of a nest's header: `i, j of 16*512`; empty for a statement without loops."""
-    loops: list[Loop] = []
-    node = statement
-    while isinstance(node, Loop | Guard):
-        if isinstance(node, Loop):
-            loops.append(node)
-        if len(node.body) != 1:
-            break
-        node = node.body[0]
+    loops = [level for _, level in perfect_nest(statement) if isinstance(level, Loop)]
     if not loops:
         return ""
     return f"{', '.join(loop.variable for loop in loops)} of {'*'.join(str(loop.extent) for loop in loops)}"
@@ -49,7 +43,7 @@ def kinds(program: Program) -> dict[str, list[str]]:
 def tensors_read(statement: Stmt) -> tuple[str, ...]:
     """The tensors that a statement reads, in order of appearance; accumulators are written, not read."""
     found: dict[str, None] = {}
-    for _, node in walk_with(statement):
+    for node in _at_or_below(statement):
         match node:
             case Equation(target, _, value):
                 names = [a.tensor for index in target.indices for a in accesses(index)] + [
@@ -65,25 +59,18 @@ def tensors_read(statement: Stmt) -> tuple[str, ...]:
 
 def tensors_written(statement: Stmt) -> tuple[str, ...]:
     """The tensors that a statement writes, in order of appearance."""
-    targets = (node.target.tensor for _, node in walk_with(statement) if isinstance(node, Equation))
+    targets = (node.target.tensor for node in _at_or_below(statement) if isinstance(node, Equation))
     return tuple(dict.fromkeys(targets))
-
-
-def walk_with(statement: Stmt) -> Iterator[tuple[tuple[int, ...], Stmt]]:
-    """The statement itself and every statement below it."""
-    yield (), statement
-    yield from walk(statement)
-
-
-def listed(parts: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *first, last = list(parts) or ["nothing"]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def counted(count: int, noun: str) -> str:
     """`1 nest`, `2 nests`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _at_or_below(statement: Stmt) -> Iterator[Stmt]:
+    yield statement
+    yield from (below for _, below in walk(statement))
 
 
 def _equations(statement: Stmt, loops: tuple[Loop, ...]) -> Iterator[tuple[Equation, tuple[Loop, ...]]]:
@@ -102,10 +89,10 @@ def _equations(statement: Stmt, loops: tuple[Loop, ...]) -> Iterator[tuple[Equat
 
 def _equation(equation: Equation, loops: tuple[Loop, ...]) -> str:
     text = expression_text(equation.value)
-    value = text if len(text) <= _SHOWN else f"an expression of {listed(_tensors(equation)) or 'loop variables'}"
+    value = text if len(text) <= _SHOWN else f"an expression of {listed(_tensors(equation) or ('loop variables',))}"
     if equation.op == "=":
         return f"sets {equation.target.tensor} to {value}"
-    kept = set[str]().union(*(variables_of(index) for index in equation.target.indices))
+    kept = variables_of(equation.target)
     reduced = [loop.variable for loop in loops if loop.variable not in kept]
     over = f" over {', '.join(reduced)}" if reduced else ""
     return f"{_VERBS[equation.op]} {value}{over} into {equation.target.tensor}"

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from stepTP.draw import digest
 from stepTP.narrate.call import call_text
 from stepTP.narrate.context import Context, readers, temporaries, touched_operations
-from stepTP.narrate.describe import counted, kinds, listed, loops_text, purpose
+from stepTP.narrate.describe import counted, kinds, loops_text, purpose
 from stepTP.narrate.numbers import StateNumbers, count_text, data_text, operations, short_text
 from stepTP.records import FactRecord
+from strategies.base import listed
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
 LONG_LINE = 90  # characters of a program's line that reasoning quotes

@@ -22,7 +22,7 @@ at the scale of their values, in all others. No input holds NaN or infinity.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -230,7 +230,3 @@ def round_to(dtype: DType, values: Array) -> Array:
     bits = np.asarray(values, dtype=np.float32).view(np.uint32)
     bits = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
-
-
-def with_attempt(draw: Draw, attempt: int) -> Draw:
-    return replace(draw, attempt=attempt)

@@ -49,6 +49,11 @@ class Failure:
     error: str = ""
     detail: str = ""
 
+    @property
+    def message(self) -> str:
+        """The cause, after the error's name if it has one."""
+        return f"{self.error}: {self.cause}" if self.error else self.cause
+
 
 @dataclass(slots=True)
 class _Job:

@@ -6,11 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-_CALLS = {"count": 0}
 _KEPT: list[np.ndarray] = []
 
 
@@ -29,10 +29,6 @@ def process_id(payload: dict[str, Any]) -> Any:
 
 def environment(payload: dict[str, Any]) -> Any:
     return {name: os.environ.get(name) for name in payload["names"]}
-
-
-def loaded_modules(payload: dict[str, Any]) -> Any:
-    return [name for name in payload["names"] if name in sys.modules]
 
 
 def noisy(payload: dict[str, Any]) -> Any:
@@ -75,8 +71,7 @@ def hang_in_native_code(_: dict[str, Any]) -> Any:
 
 def hang_with_child(payload: dict[str, Any]) -> Any:
     child = subprocess.Popen(["sleep", "600"])
-    with open(payload["pid_file"], "w") as file:  # noqa: PTH123
-        file.write(str(child.pid))
+    Path(payload["pid_file"]).write_text(str(child.pid))
     child.wait()
 
 
@@ -119,12 +114,8 @@ def send_nonsense(_: dict[str, Any]) -> Any:
 
 def fail_once(payload: dict[str, Any]) -> Any:
     """Dies on its first run, of which it leaves a mark."""
-    if not os.path.exists(payload["mark"]):  # noqa: PTH110
-        os.mkdir(payload["mark"])  # noqa: PTH102
+    mark = Path(payload["mark"])
+    if not mark.exists():
+        mark.mkdir()
         os._exit(1)
     return "second run"
-
-
-def call_number(_: dict[str, Any]) -> Any:
-    _CALLS["count"] += 1
-    return _CALLS["count"]
