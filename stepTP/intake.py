@@ -8,8 +8,7 @@ from leir.check import require_well_formed
 from leir.edit import iterations_around, walk
 from leir.printer import to_text
 from leir.syntax import Alloc, Equation, Program
-from stepTP.frontend import ExportFailed, SourceError, UnsupportedOp, load_text, verify_translation
-from stepTP.frontend import translate as translate_module
+from stepTP.frontend import ExportFailed, SourceError, UnsupportedOp, translated, verify_translation
 
 
 def translate(payload: dict[str, Any]) -> dict[str, Any]:
@@ -35,8 +34,7 @@ _KEYS = ("leir", "state_id", "names", "ops", "nests", "iterations", "max_abs_err
 
 
 def _translated(payload: dict[str, Any]) -> dict[str, Any]:
-    source = load_text(payload["code"], payload["file"], payload.get("overrides"))
-    translation = translate_module(source.module, source.inputs)
+    source, translation = translated(payload["code"], payload["file"], payload.get("overrides"))
     program = translation.program
     require_well_formed(program)
     verdict = verify_translation(translation, source.module, source.inputs)

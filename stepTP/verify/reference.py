@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from leir.check import input_ranges, preconditions
 from leir.syntax import Declaration, Program
-from stepTP.frontend import InFloat64, LoadedSource, Translation, bind, in_dtype, load_text, translate
+from stepTP.frontend import InFloat64, LoadedSource, Translation, bind, in_dtype, load_text, translated
 from stepTP.verify.inputs import Profile, profile
 from stepTP.verify.prepare import Outputs, Reference, Unverified
 
@@ -34,8 +34,7 @@ def torch_origin(code: str, name: str, program: Program) -> Origin:
     Raises Unverified where the code does not translate to the program's signature, and what loading and translating
     raise (SourceError, UnsupportedOp).
     """
-    loaded = load_text(code, name)
-    translation = translate(loaded.module, loaded.inputs)
+    loaded, translation = translated(code, name)
     if (translation.program.inputs, translation.program.outputs) != (program.inputs, program.outputs):
         raise Unverified(f"{name} translates to a program with another signature than the source program's")
     others = [load_text(code, name, seed=seed) for seed in range(1, _SAMPLES)]

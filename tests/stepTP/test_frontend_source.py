@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from stepTP.frontend import ExportFailed, LoadedSource, SourceError, UnsupportedOp, load_source, load_text, translate
+from stepTP.frontend import (
+    ExportFailed,
+    LoadedSource,
+    SourceError,
+    UnsupportedOp,
+    load_source,
+    load_text,
+    translate,
+    translated,
+)
 from stepTP.sources import families, generate
 
 CODE = """import torch
@@ -146,3 +155,43 @@ def test_control_flow_on_values_fails_at_its_line() -> None:
 def test_a_source_of_every_family_translates(source: object) -> None:
     loaded = load_text(source.torch_code, source.id)  # type: ignore[attr-defined]
     assert translate(loaded.module, loaded.inputs).program.body
+
+
+COUNTS = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(width))
+
+    def forward(self, x):
+        return x * 2.0 + self.calls
+
+
+width = 4
+
+
+def get_inputs():
+    return [torch.randn(3, width)]
+
+
+def get_init_inputs():
+    return [width]
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning")  # inside torch.export
+def test_a_kept_translation_is_not_the_callers_to_change() -> None:
+    first, translation = translated(COUNTS, "counts.py")
+    first.module.calls += 1.0  # type: ignore[operator]
+    again, same = translated(COUNTS, "counts.py")
+    assert same is translation
+    assert again.module is not first.module
+    assert not again.module.calls.any()  # type: ignore[operator, union-attr]
+    assert not any(array.any() for array in same.constants.values())
+    other, wider = translated(COUNTS, "counts.py", {"width": 6})
+    assert other.inputs[0].shape == (3, 6)
+    assert wider is not translation
