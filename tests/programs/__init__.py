@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from leir.parser import parse
 from leir.syntax import Program
-from tests.programs import kernels, operators
+from tests.programs import conditions, indexing, kernels, operators
 from tests.programs.arithmetic import random_arithmetic
 from tests.programs.builder import Builder
 from tests.programs.distribution import describe, distribution
@@ -25,11 +25,11 @@ __all__ = [
 ]  # fmt: skip
 
 _OPERATORS: dict[Callable[[Builder], None], int] = {
-    operators.elementwise: 8, operators.reduction: 8, operators.softmax: 3, operators.product: 4, operators.window: 3,
-    operators.guarded_window: 2, operators.reshape: 3, operators.gather: 6, operators.scan: 3,
-    operators.concatenation: 2, operators.masked: 3, operators.flagged: 2, operators.fused: 4, operators.in_place: 2,
+    operators.elementwise: 8, operators.reduction: 8, operators.softmax: 3, operators.product: 4, indexing.window: 3,
+    indexing.guarded_window: 2, indexing.reshape: 3, indexing.gather: 6, operators.scan: 3,
+    indexing.concatenation: 2, conditions.masked: 3, conditions.flagged: 2, operators.fused: 4, operators.in_place: 2,
     operators.small_dtype: 3, operators.integers: 3, operators.time_steps: 2, operators.scalar: 2,
-    operators.two_sided: 2, operators.nested_guards: 2, operators.reversal: 2, operators.attention: 2,
+    conditions.two_sided: 2, conditions.nested_guards: 2, indexing.reversal: 2, operators.attention: 2,
     kernels.staged: 4, kernels.thread_sum: 3, kernels.register_tile: 3, kernels.tree: 2, kernels.tiled_product: 2,
     kernels.private_row: 3, kernels.transposed_stage: 2, kernels.vector_stores: 2,
 }  # fmt: skip
