@@ -23,7 +23,7 @@ from tvm.tirx import transform
 from tvm.tirx.build import codegen_build, split_host_device_mods
 from tvm_ffi import Module
 
-from leir.lowering.fill import Target
+from leir.lowering.names import Target
 
 ARCHITECTURE = "sm_90"  # of CUDA source that is made without a GPU
 _CONTEXT = tvm.transform.PassContext(config={"tirx.disable_assert": True})

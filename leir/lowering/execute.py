@@ -20,8 +20,8 @@ from tvm_ffi import Module
 from leir.analysis.access import Tensor
 from leir.lowering.build import load, translate
 from leir.lowering.cuda import compile_kernels
-from leir.lowering.fill import Target
 from leir.lowering.lower import lower
+from leir.lowering.names import Target
 from leir.lowering.parameters import parameters, poison_value
 from leir.syntax import DType, Program
 

@@ -10,11 +10,10 @@ intermediate result provably fits, in 64 bits elsewhere; a loop variable as a va
 
 import math
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, assert_never
 
-import numpy as np
 from tvm import tirx
 from tvm.ir import Expr as TirExpr
 
@@ -22,8 +21,9 @@ from leir.analysis.access import dtype_interval
 from leir.analysis.affine import interval
 from leir.analysis.types import COMPARISONS, Weak, is_float, promote, strong, type_of
 from leir.lowering import bf16
-from leir.lowering.fill import Target
 from leir.lowering.functions import call
+from leir.lowering.names import TIR_TYPES, Names
+from leir.lowering.numbers import as_type, constant, different, fits_int32, integer, same_width, zero
 from leir.syntax import (
     Access,
     Binary,
@@ -39,43 +39,11 @@ from leir.syntax import (
     Variable,
 )
 
-TIR_TYPES: dict[DType, str] = {
-    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i8": "int8", "i32": "int32",
-    "i64": "int64", "bool": "bool",
-}  # fmt: skip
-_INT32 = (-(2**31), 2**31 - 1)
 _BINARY: dict[str, Callable[[TirExpr, TirExpr], TirExpr]] = {
     "+": tirx.Add, "-": tirx.Sub, "*": tirx.Mul, "/": tirx.Div, "//": tirx.FloorDiv, "%": tirx.FloorMod,
     "<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ,
     "max": tirx.Max, "min": tirx.Min,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """Where a tensor lives: `buffer` holds all dimensions but the first `dropped`, flattened if `flat`."""
-
-    buffer: tirx.Buffer
-    dtype: DType
-    shape: tuple[int, ...]  # of the whole tensor
-    dropped: int = 0
-    flat: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What the names of a program stand for at one place: loop variables with their ranges, and tensors."""
-
-    target: Target | Literal["script"]  # "script": printed, never compiled
-    tensors: Mapping[str, Storage]
-    variables: Mapping[str, TirExpr] = field(default_factory=dict[str, TirExpr])
-    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-
-    def with_variable(self, name: str, value: TirExpr, low: int, high: int) -> "Names":
-        return replace(self, variables={**self.variables, name: value}, ranges={**self.ranges, name: (low, high)})
-
-    def with_tensor(self, name: str, storage: Storage) -> "Names":
-        return replace(self, tensors={**self.tensors, name: storage})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,56 +71,6 @@ def element(access: Access, names: Names) -> list[TirExpr]:
     return _Lowering(names).element(access)
 
 
-def integer(value: int, dtype: str = "int32") -> tirx.IntImm:
-    return tirx.IntImm(dtype, value)
-
-
-def buffer_type(dtype: DType, target: Target | Literal["script"]) -> str:
-    """The TIR type of a buffer's elements: LLVM code holds bf16 as its bits."""
-    return "uint16" if dtype == "bf16" and target == "llvm" else TIR_TYPES[dtype]
-
-
-def constant(value: int | float | bool, dtype: DType) -> TirExpr:
-    """A number as a tensor of `dtype` stores it: rounded once; integers wrap where they do not fit."""
-    match dtype:
-        case "bool":
-            return tirx.IntImm("bool", int(bool(value)))
-        case "i8" | "i32" | "i64":
-            bits = int(dtype[1:])
-            whole = int(value) if math.isfinite(value) else 0
-            return integer((whole + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1), TIR_TYPES[dtype])
-        case "f16" | "bf16" | "f32" | "f64":
-            return tirx.FloatImm(TIR_TYPES[dtype], _rounded(value, dtype))
-        case _:
-            assert_never(dtype)
-
-
-def _rounded(value: int | float, dtype: DType) -> float:
-    """The value in a float dtype, exactly, as a Python float."""
-    if isinstance(value, int) and abs(value) >= 2**63:
-        value = float(value)
-    wide = np.asarray(value)
-    with np.errstate(over="ignore"):
-        match dtype:
-            case "f64":
-                return float(wide.astype(np.float64))
-            case "f32":
-                return float(wide.astype(np.float32))
-            case "f16":
-                return float(wide.astype(np.float16))
-            case _:
-                return _to_bf16(float(wide))
-
-
-def _to_bf16(value: float) -> float:
-    """f64 to the nearest bf16, ties to even, in one rounding."""
-    if value == 0 or not math.isfinite(value):
-        return value
-    exponent = max(math.frexp(value)[1] - 8, -133)  # of the last place; bf16 has 8 bits and f32's exponents
-    rounded = math.ldexp(round(math.ldexp(value, -exponent)), exponent)
-    return math.copysign(math.inf, value) if abs(rounded) >= 2.0**128 else rounded
-
-
 class _Lowering:
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -176,7 +94,7 @@ class _Lowering:
         storage = self.names.tensors[access.tensor]
         indices = [self.strong(self.value(index)).tir for index in access.indices[storage.dropped :]]
         if any(index.ty.dtype == "int64" for index in indices):
-            indices = [_as("int64", index) for index in indices]
+            indices = [as_type("int64", index) for index in indices]
         if not storage.flat:
             return indices
         offset: TirExpr | None = None
@@ -198,7 +116,7 @@ class _Lowering:
             case "f16" | "bf16":
                 return self.narrowed(value if is_float(value.dtype) else self.convert(value, "f32"), dtype)
             case "i8" | "i64":
-                return _as(TIR_TYPES[dtype], self.cast(value, dtype).tir)
+                return as_type(TIR_TYPES[dtype], self.cast(value, dtype).tir)
             case _:
                 return self.cast(value, dtype).tir
 
@@ -260,12 +178,12 @@ class _Lowering:
     def convert(self, value: _Value | Weak, dtype: DType) -> _Value:
         """The value in a computing type that is at least as wide, as promotion asks for it."""
         if isinstance(value, Weak):
-            narrow = dtype == "i8" or (dtype == "i64" and _fits(value.value))
+            narrow = dtype == "i8" or (dtype == "i64" and fits_int32(value.value))
             return _Value(self.constant(value.value, "i32" if narrow else dtype), dtype)
         if value.dtype == dtype:
             return value
         source = tirx.Cast("int32", value.tir) if value.dtype == "bool" else value.tir
-        return _Value(_as(TIR_TYPES[dtype], source) if is_float(dtype) else source, dtype)
+        return _Value(as_type(TIR_TYPES[dtype], source) if is_float(dtype) else source, dtype)
 
     def cast(self, value: _Value | Weak, dtype: DType) -> _Value:
         """`cast(dtype, value)`, in the computing type of `dtype`."""
@@ -275,16 +193,16 @@ class _Lowering:
         match dtype:
             case "bool":
                 is_bool = value.dtype == "bool"
-                return _Value(source if is_bool else _different(source, _zero(source)), "bool")
+                return _Value(source if is_bool else different(source, zero(source)), "bool")
             case "i8" | "i32":
-                return _Value(_as("int32", source), dtype)
+                return _Value(as_type("int32", source), dtype)
             case "i64":
-                return _Value(_as("int64", source) if is_float(value.dtype) else source, dtype)
+                return _Value(as_type("int64", source) if is_float(value.dtype) else source, dtype)
             case "f16" | "bf16":
                 wide = value if is_float(value.dtype) else self.convert(value, "f32")
                 return self.computing(self.narrowed(wide, dtype), dtype)
             case "f32" | "f64":
-                return _Value(_as(TIR_TYPES[dtype], source), dtype)
+                return _Value(as_type(TIR_TYPES[dtype], source), dtype)
             case _:
                 assert_never(dtype)
 
@@ -305,15 +223,15 @@ class _Lowering:
             if op == "**":
                 return _Value(call("pow", TIR_TYPES[dtype], a, b), dtype)
         elif op in COMPARISONS or self.is_narrow(expression, dtype):
-            a, b = _same_width(a, b)
+            a, b = same_width(a, b)
         else:
-            a, b = _as("int64", a), _as("int64", b)
-        result = _different(a, b) if op == "!=" else _BINARY[op](a, b)
+            a, b = as_type("int64", a), as_type("int64", b)
+        result = different(a, b) if op == "!=" else _BINARY[op](a, b)
         return _Value(result, "bool" if op in COMPARISONS else dtype)
 
     def is_narrow(self, expression: Expr, dtype: DType) -> bool:
         """Whether an integer result fits 32 bits, overflow of i8 and i32 being the program's own affair."""
-        return dtype != "i64" or _fits(*interval(expression, self.names.ranges, self.interval_of_opaque))
+        return dtype != "i64" or fits_int32(*interval(expression, self.names.ranges, self.interval_of_opaque))
 
     def interval_of_opaque(self, expression: Expr) -> tuple[float, float]:
         if isinstance(expression, Access):
@@ -364,7 +282,7 @@ class _Lowering:
         if isinstance(test, Weak):
             return _Value(a if test.value else b, common)
         if common in ("i8", "i32", "i64"):
-            a, b = _same_width(a, b)
+            a, b = same_width(a, b)
         return _Value(tirx.if_then_else(test.tir, a, b), common)
 
 
@@ -393,32 +311,3 @@ def _is_harmless(expression: Expr) -> bool:
             return all(_is_harmless(argument) for argument in arguments)
         case Select(test, then, otherwise):
             return _is_harmless(test) and _is_harmless(then) and _is_harmless(otherwise)
-
-
-def _fits(low: float, high: float | None = None) -> bool:
-    return _INT32[0] <= low and (low if high is None else high) <= _INT32[1]
-
-
-def _as(dtype: str, value: TirExpr) -> TirExpr:
-    if value.ty.dtype == dtype:
-        return value
-    if isinstance(value, tirx.IntImm) and dtype in ("int32", "int64"):
-        return integer(int(value), dtype)
-    return tirx.Cast(dtype, value)
-
-
-def _same_width(a: TirExpr, b: TirExpr) -> tuple[TirExpr, TirExpr]:
-    """Two integers in one type, the wider of the two."""
-    if a.ty.dtype == b.ty.dtype:
-        return a, b
-    return _as("int64", a), _as("int64", b)
-
-
-def _different(a: TirExpr, b: TirExpr) -> TirExpr:
-    """`!=`, which holds of NaN: TVM's NE on llvm does not."""
-    return tirx.Not(tirx.EQ(a, b)) if str(a.ty.dtype).startswith("float") else tirx.NE(a, b)
-
-
-def _zero(like: TirExpr) -> TirExpr:
-    dtype = str(like.ty.dtype)
-    return tirx.FloatImm(dtype, 0.0) if dtype.startswith("float") else integer(0, dtype)

@@ -13,11 +13,12 @@ on entry.
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from leir.analysis.access import Tensor
 from leir.analysis.affine import interval
 from leir.edit import accesses, enclosing, statement_at, statements_at, unused_variable, walk
+from leir.lowering.linear import is_gapless, linear, occurs, span
+from leir.lowering.names import Target
 from leir.syntax import (
     Access,
     Alloc,
@@ -38,8 +39,6 @@ from leir.syntax import (
     Variable,
 )
 
-Target = Literal["llvm", "cuda"]
-
 THREADS_OF_A_FILL = 256
 UNROLLED_FILL = 64  # elements of a thread's part, which unrolling keeps in registers
 
@@ -55,14 +54,6 @@ class _Use:
     def ranges(self, depth: int = 0) -> dict[str, tuple[float, float]]:
         """The values of the variables that the loops from `depth` on bind."""
         return {loop.variable: (loop.first, loop.first + loop.extent - 1) for loop in self.loops[depth:]}
-
-
-@dataclass(frozen=True, slots=True)
-class _Linear:
-    """constant + sum of factor * variable."""
-
-    constant: int
-    factors: Mapping[str, int]
 
 
 def with_fills(
@@ -84,7 +75,7 @@ def with_fills(
         else:
             statement = Equation(first.target, "=", value)
             for loop in reversed(plan.loops):
-                if any(_occurs(loop.variable, index) for index in first.target.indices):
+                if any(occurs(loop.variable, index) for index in first.target.indices):
                     statement = replace(loop, kind="L" if loop.kind == "P" else loop.kind, body=(statement,))
         insertions.setdefault(plan.place, []).append(statement)
     return replace(program, body=_inserted(program.body, (), insertions)) if insertions else program
@@ -188,18 +179,18 @@ def _covers(own: _Use, uses: tuple[_Use, ...]) -> bool:
     mine = own.ranges()
     seen: set[str] = set()
     for position, index in enumerate(own.access.indices):
-        form = _linear(index)
+        form = linear(index)
         if form is None:
             return False
         inner = {name: factor for name, factor in form.factors.items() if name in mine}
-        if seen & inner.keys() or not _is_gapless(inner, mine):
+        if seen & inner.keys() or not is_gapless(inner, mine):
             return False
         seen |= inner.keys()
-        low, high = _span(form, inner, mine)
+        low, high = span(form, inner, mine)
         outer = {name: factor for name, factor in form.factors.items() if name not in mine}
         for use in uses:
             ranges = use.ranges()
-            other = _linear(use.access.indices[position])
+            other = linear(use.access.indices[position])
             if other is None:
                 if outer:
                     return False
@@ -207,26 +198,10 @@ def _covers(own: _Use, uses: tuple[_Use, ...]) -> bool:
             else:
                 if {name: factor for name, factor in other.factors.items() if name not in ranges} != outer:
                     return False
-                a, b = _span(other, {n: f for n, f in other.factors.items() if n in ranges}, ranges)
+                a, b = span(other, {n: f for n, f in other.factors.items() if n in ranges}, ranges)
             if a < low or b > high:
                 return False
     return True
-
-
-def _is_gapless(factors: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> bool:
-    """Whether the sum takes every value between its least and its largest."""
-    reached = 0.0
-    for factor, name in sorted((abs(factor), name) for name, factor in factors.items()):
-        if factor > reached + 1:
-            return False
-        reached += factor * (ranges[name][1] - ranges[name][0])
-    return True
-
-
-def _span(form: _Linear, factors: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
-    """The least and largest value of the constant and the given terms."""
-    ends = [sorted((factor * ranges[name][0], factor * ranges[name][1])) for name, factor in factors.items()]
-    return form.constant + sum(end[0] for end in ends), form.constant + sum(end[1] for end in ends)
 
 
 def _separates(depth: int, uses: tuple[_Use, ...]) -> bool:
@@ -243,7 +218,7 @@ def _separates_by(position: int, variable: str, depth: int, uses: tuple[_Use, ..
     first: tuple[int, dict[str, int]] | None = None
     ends: list[float] = []
     for use in uses:
-        form = _linear(use.access.indices[position])
+        form = linear(use.access.indices[position])
         if form is None:
             return False
         ranges = use.ranges(depth + 1)
@@ -253,43 +228,8 @@ def _separates_by(position: int, variable: str, depth: int, uses: tuple[_Use, ..
         if own[0] == 0 or (first is not None and first != own):
             return False
         first = own
-        ends += _span(form, inner, ranges)
+        ends += span(form, inner, ranges)
     return first is not None and max(ends) - min(ends) < abs(first[0])
-
-
-def _linear(index: Expr) -> _Linear | None:
-    match index:
-        case Integer(value):
-            return _Linear(value, {})
-        case Variable(name):
-            return _Linear(0, {name: 1})
-        case Unary("-", operand):
-            inner = _linear(operand)
-            return _scaled(inner, -1) if inner else None
-        case Binary("+" | "-" as op, left, right):
-            a, b = _linear(left), _linear(right)
-            if a is None or b is None:
-                return None
-            b = _scaled(b, 1 if op == "+" else -1)
-            names = dict.fromkeys((*a.factors, *b.factors))
-            factors = {name: a.factors.get(name, 0) + b.factors.get(name, 0) for name in names}
-            return _Linear(a.constant + b.constant, {name: f for name, f in factors.items() if f})
-        case Binary("*", left, right):
-            a, b = _linear(left), _linear(right)
-            if a is None or b is None or (a.factors and b.factors):
-                return None
-            return _scaled(b, a.constant) if not a.factors else _scaled(a, b.constant)
-        case _:
-            return None
-
-
-def _scaled(form: _Linear, factor: int) -> _Linear:
-    return _Linear(form.constant * factor, {name: f * factor for name, f in form.factors.items() if f * factor})
-
-
-def _occurs(variable: str, index: Expr) -> bool:
-    form = _linear(index)
-    return form is not None and variable in form.factors
 
 
 def _whole(program: Program, tensor: Tensor, plan: _Plan, value: Expr, target: Target) -> Stmt:

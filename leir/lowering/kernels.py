@@ -22,8 +22,10 @@ from leir.analysis.kernels import Kernel, axis_of, is_thread
 from leir.analysis.kernels import kernels as kernels_of
 from leir.edit import walk
 from leir.lowering.barriers import barriers, is_phase
-from leir.lowering.expressions import TIR_TYPES, Names, Storage, condition, integer, store
+from leir.lowering.expressions import condition, store
 from leir.lowering.loops import for_loop, loop_variable, sequence, stored_value
+from leir.lowering.names import TIR_TYPES, Names, Storage
+from leir.lowering.numbers import integer
 from leir.lowering.vectors import is_vector
 from leir.syntax import AXES, Alloc, Equation, Guard, Kind, Loop, Path, Program, Stmt
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from tvm import tirx
 
-from leir.lowering.expressions import integer
+from leir.lowering.numbers import integer
 from leir.syntax import Binary, Call, Equation, Expr, Loop
 
 _INT32_END = 2**31 - 1

@@ -6,9 +6,9 @@
 from tvm import tirx
 
 from leir.analysis.access import tensors
-from leir.lowering.expressions import Names, Storage, buffer_type
-from leir.lowering.fill import Target, owned_dimensions, with_fills
+from leir.lowering.fill import owned_dimensions, with_fills
 from leir.lowering.kernels import host_body
+from leir.lowering.names import Names, Storage, Target, buffer_type
 from leir.lowering.parameters import parameters
 from leir.lowering.serial import serial_body
 from leir.syntax import Program

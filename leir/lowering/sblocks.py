@@ -20,9 +20,11 @@ from tvm.tirx.stmt import BufferRegion
 from leir.analysis.access import tensors
 from leir.analysis.kernels import axis_of, is_thread
 from leir.edit import accesses, variables_of, walk_enclosed
-from leir.lowering.expressions import Names, Storage, buffer_type, condition, element, integer, store
+from leir.lowering.expressions import condition, element, store
 from leir.lowering.fill import initial_values, with_fills
 from leir.lowering.loops import for_loop, loop_variable, sequence, stored_value
+from leir.lowering.names import Names, Storage, buffer_type
+from leir.lowering.numbers import integer
 from leir.lowering.text import script
 from leir.syntax import Access, Alloc, Equation, Expr, Guard, Kind, Loop, Program, Stmt
 

@@ -10,8 +10,10 @@ from tvm import tirx
 from tvm.ir import Expr as TirExpr
 
 from leir.lowering import bf16
-from leir.lowering.expressions import Names, Storage, buffer_type, condition, constant, integer, store
+from leir.lowering.expressions import condition, store
 from leir.lowering.loops import for_loop, loop_variable, sequence, stored_value
+from leir.lowering.names import Names, Storage, buffer_type
+from leir.lowering.numbers import constant, integer
 from leir.lowering.parameters import poison_value
 from leir.syntax import Alloc, DType, Equation, Guard, Loop, Scope, Stmt
 

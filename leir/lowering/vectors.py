@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 
 from leir.analysis.kernels import BYTES
-from leir.lowering.expressions import Storage
+from leir.lowering.names import Storage
 from leir.syntax import (
     Access,
     Binary,
