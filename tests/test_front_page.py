@@ -52,7 +52,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_commands_exist() -> None:
-    known = get_command(app).commands  # type: ignore[attr-defined]
+    known = get_command(app).commands
     for block in re.findall(r"```bash\n(.*?)```", README, re.DOTALL):
         for line in block.splitlines():
             words = line.split()
