@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from leir.edit import accesses, rename_tensors, substitute_in, walk
+from leir.edit import accesses, walk
+from leir.names import rename_tensors, substitute_in
 from leir.printer import to_text
 from leir.syntax import AXES, Access, Alloc, Equation, Expr, Guard, Loop, Program, Stmt, Variable, equation
 

@@ -21,7 +21,7 @@ from leir.analysis.isl import TooHard, conjunction, union
 from leir.analysis.model import Statement, domain
 from leir.analysis.order import Suspect, keeps_order
 from leir.analysis.relations import Instance, reads_unwritten, wrong_instance, wrong_writer
-from leir.edit import substitute_in
+from leir.names import substitute_in
 from leir.printer import expression_text, statement_text
 from leir.syntax import Equation, Expr, Integer, Path, Place, Program, Unary, Variable
 

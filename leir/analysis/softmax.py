@@ -13,9 +13,9 @@ from leir.edit import (
     replace_at,
     sole_equation,
     statement_at,
-    substitute_in,
     variables_of,
 )
+from leir.names import substitute_in
 from leir.syntax import Access, Binary, Call, Equation, Expr, Guard, Loop, Path, Program, Variable
 
 

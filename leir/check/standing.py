@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from leir.check.diagnostic import Diagnostic
-from leir.edit import body_of, expression_at, unused_tensor
+from leir.edit import body_of, expression_at
+from leir.names import unused_tensor
 from leir.syntax import Access, Alloc, Equation, Guard, Loop, Path, Program, Stmt
 
 # After one of these, the statement has no iterations or no elements to reason about.

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 
 from leir.analysis.access import Tensor
 from leir.analysis.affine import interval
-from leir.edit import accesses, enclosing, statement_at, statements_at, unused_variable, walk
+from leir.edit import accesses, enclosing, statement_at, statements_at, walk
 from leir.lowering.linear import is_gapless, linear, occurs, span
 from leir.lowering.names import Target
+from leir.names import unused_variable
 from leir.syntax import (
     Access,
     Alloc,

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from leir.edit import unused_tensor, variable_sequence
+from leir.names import unused_tensor, variable_sequence
 from leir.syntax import (
     Access,
     Alloc,

@@ -16,7 +16,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 from torch.fx.node import map_arg
 from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_unflatten
 
-from leir.edit import tensor_sequence
+from leir.names import tensor_sequence
 from leir.syntax import Declaration, Program
 from stepTP.frontend.emitter import Emitter
 from stepTP.frontend.ops import shape

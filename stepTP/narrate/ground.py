@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from leir.edit import bound_variables, tensor_names
+from leir.names import bound_variables, tensor_names
 from leir.parser import parse
 from leir.syntax import DTYPES, KINDS, SCOPES
 from strategies.catalog import names

@@ -24,17 +24,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from leir.edit import (
-    accesses,
-    perfect_nest,
-    replace_at,
-    statement_at,
-    statements_at,
-    substitute_each,
-    substitute_in,
-    variables_of,
-    walk,
-)
+from leir.edit import accesses, perfect_nest, replace_at, statement_at, statements_at, variables_of, walk
+from leir.names import substitute_each, substitute_in
 from leir.printer import expression_text, header_text
 from leir.syntax import Alloc, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
 from strategies.base import (

@@ -35,18 +35,15 @@ from leir.analysis.softmax import Softmax, equations_of, in_one_nest, is_pair, s
 from leir.analysis.types import computing_type, promote, strong, type_of
 from leir.edit import (
     accesses,
-    bound_variables,
     dtypes,
     iterations_around,
     nested,
     replace_at,
     sole_equation,
     statements_at,
-    tensor_names,
-    tensor_sequence,
-    unused_variable,
     walk,
 )
+from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
 from leir.printer import expression_text, statement_text
 from leir.syntax import (
     Access,

@@ -21,16 +21,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from leir.edit import (
-    free_variables,
-    iterations_around,
-    replace_at,
-    statement_at,
-    substitute_each,
-    unused_variable,
-    variables_around,
-    walk,
-)
+from leir.edit import iterations_around, replace_at, statement_at, walk
+from leir.names import free_variables, substitute_each, unused_variable, variables_around
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none

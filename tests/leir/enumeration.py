@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from leir.edit import variable_sequence
+from leir.names import variable_sequence
 from leir.parser import parse
 from leir.syntax import (
     Access,

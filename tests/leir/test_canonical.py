@@ -3,8 +3,8 @@
 import pytest
 
 from leir.canonical import canonical, state_id
-from leir.edit import rename_tensors
 from leir.interp import interpret
+from leir.names import rename_tensors
 from leir.parser import parse
 from leir.printer import to_text
 from tests.programs import random_inputs, random_program, random_tree

@@ -1,10 +1,10 @@
-"""Paths, replacement, substitution without capture, unused names."""
+"""Paths, walks, replacement."""
 
 import pytest
 
 from leir import edit
 from leir.parser import parse, parse_expression
-from leir.printer import statement_text, to_text
+from leir.printer import to_text
 from leir.syntax import Access, Alloc, Equation, Guard, Integer, Loop, Place, Variable
 from tests.programs import random_program
 
@@ -14,12 +14,6 @@ PROGRAM = parse("""
     L^{4,4}_{i,j}(j<i)[T_i+=A_{i,j}*D_j;]
     L^4_i[C_i=T_i;C_i max=0.0;]
 """)
-
-
-def loop(text: str) -> Loop:
-    (statement,) = parse(f"in A_9;out C_9;{text}").body
-    assert isinstance(statement, Loop)
-    return statement
 
 
 def test_paths_count_every_level_and_every_statement() -> None:
@@ -64,8 +58,6 @@ def test_replace_insert_remove() -> None:
 def test_enclosing() -> None:
     around = edit.enclosing(PROGRAM, (1, 0, 0, 0))
     assert [path for path, _ in around] == [(1,), (1, 0), (1, 0, 0)]
-    assert edit.variables_around(PROGRAM, (1, 0, 0, 0)) == {"i", "j"}
-    assert edit.variables_around(PROGRAM, (2,)) == {"i"}
 
 
 def test_places_reach_every_expression() -> None:
@@ -90,70 +82,6 @@ def test_a_replacement_keeps_equations_in_their_one_form() -> None:
     assert "C_i+=T_i;" in to_text(changed)
 
 
-def test_substitution() -> None:
-    nest = loop("L^4_j[C_{i+j}=A_j*i;]")
-    assert statement_text(edit.substitute(nest, {"i": parse_expression("a*8+b")})) == "L^4_j[C_{a*8+b+j}=A_j*(a*8+b);]"
-    assert edit.substitute(nest, {"j": Integer(0)}) == nest  # bound below: hidden
-    assert edit.substitute(nest, {}) is nest
-
-
-def test_substitution_does_not_capture() -> None:
-    nest = loop("L^4_j[L^4_k(k<i)[C_{i+j}=A_k;]]")
-    result = edit.substitute(nest, {"i": parse_expression("j*2+k")})
-    assert edit.free_variables(result) == ("j", "k")
-    assert isinstance(result, Loop)
-    inner = result.body[0]
-    assert isinstance(inner, Loop)
-    names = {result.variable, inner.variable}
-    assert len(names) == 2
-    assert not names & {"i", "j", "k"}
-    block = loop("B^4_{tx}[C_{tx+i}=A_{tx};]")
-    renamed = edit.substitute(block, {"i": Variable("tx")})
-    assert isinstance(renamed, Loop)
-    assert renamed.variable.startswith("tx")
-    assert renamed.variable != "tx"
-
-
-def test_substitution_is_all_at_once() -> None:
-    swapped = edit.substitute_in(parse_expression("i-j"), {"i": Variable("j"), "j": Variable("i")})
-    assert swapped == parse_expression("j-i")
-
-
-def test_free_and_bound_variables() -> None:
-    nest = loop("L^4_j(j<n)[C_{i+j}=A_{k};]")
-    assert edit.free_variables(nest) == ("i", "k", "n")
-    assert edit.bound_variables(nest) == {"j"}
-    assert edit.bound_variables(PROGRAM) == {"i", "j"}
-
-
-def test_renaming_tensors_is_all_at_once() -> None:
-    swapped = edit.rename_tensors(PROGRAM, {"A": "D", "D": "A", "T": "C", "C": "T"})
-    assert to_text(swapped) == to_text(PROGRAM).translate(str.maketrans("ADTC", "DACT"))
-    assert edit.rename_tensors(swapped, {"A": "D", "D": "A", "T": "C", "C": "T"}) == PROGRAM
-
-
-def test_names() -> None:
-    assert edit.tensor_names(PROGRAM) == {"A", "C", "D", "T"}
-    assert edit.unused_tensor(PROGRAM) == "E"
-    everything = list("ACDEFGHIJKMNOQRSTWXYZ")
-    assert edit.unused_tensor(everything) == "A1"
-    assert edit.unused_variable([]) == "i"
-    assert edit.unused_variable("ijklmnopqrstuvwxyzabcdefgh") == "i1"
-    assert edit.unused_variable(["tx"], axis="tx") == "txa"
-    names = [f"{letter}{number}" for number in (1, 2, 3) for letter in "ijklmnopqrstuvwxyzabcdefgh"]
-    taken = [*"ijklmnopqrstuvwxyzabcdefgh", *names]
-    assert edit.unused_variable([n for n in taken if n not in ("i8", "i32")] + ["i4"]) == "j4"
-
-
-def test_unused_variables_are_never_reserved() -> None:
-    taken = list[str]()
-    for _ in range(2000):
-        name = edit.unused_variable(taken)
-        assert name not in ("i8", "i32", "i64", "f16", "f32", "f64", "tx", "bx")
-        taken.append(name)
-    assert len(set(taken)) == 2000
-
-
 def test_storage() -> None:
     program = parse("in A^{i8}_4;out C^{f64}_4;L^4_i[S^{f16,l};S=A_i;T_i=S;C_i=T_i;]")
     assert edit.storage(program) == {"A": ("i8", "g"), "C": ("f64", "g"), "S": ("f16", "l"), "T": ("f64", "g")}
@@ -165,7 +93,6 @@ def test_identity_rewrites_change_nothing() -> None:
         for path, statement in edit.walk(program):
             assert edit.replace_at(program, path, statement) == program
             assert edit.map_statement(statement, lambda e: e) == statement
-        assert edit.rename_tensors(program, {}) == program
 
 
 def test_lists_of_statements() -> None:

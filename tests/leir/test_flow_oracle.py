@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from leir.analysis.flow import Correspondence, Origin, flow_difference
-from leir.edit import replace_at, statement_at, statements_at, substitute, walk
+from leir.edit import replace_at, statement_at, statements_at, walk
+from leir.names import substitute
 from leir.syntax import Alloc, Binary, Equation, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
 from tests.leir.enumeration import affine_program, evaluate, events
 

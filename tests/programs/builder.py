@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leir.edit import tensor_sequence
+from leir.names import tensor_sequence
 from leir.syntax import RESERVED_WORDS
 
 FLOATS = ("f16", "bf16", "f32", "f64")

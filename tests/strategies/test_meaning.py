@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from leir.analysis.flow import Origin, flow_difference
-from leir.edit import equation_paths, loops_around, statement_at, substitute_in
+from leir.edit import equation_paths, loops_around, statement_at
+from leir.names import substitute_in
 from leir.syntax import Binary, Expr, Integer, Loop, Program, Variable
 from strategies.base import Applied, Refused, usable
 from strategies.catalog import print_step, strategies, strategy

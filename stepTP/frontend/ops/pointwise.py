@@ -7,7 +7,7 @@ positive. Operands are converted to the dtype that PyTorch computes in before th
 from functools import cache, partial
 from typing import Any
 
-from leir.edit import substitute_in
+from leir.names import substitute_in
 from leir.parser import parse_expression
 from leir.syntax import Binary, DType, Expr, Select
 from stepTP.frontend.emitter import Emitter, converted, scalar
