@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 from typing import Literal, assert_never
 
-from leir.edit import storage
+from leir.edit import perfect_nest, storage
 from leir.syntax import (
     Access,
     Alloc,
@@ -62,18 +62,7 @@ def expression_text(expression: Expr) -> str:
 
 def header_text(levels: Iterable[Loop | Guard]) -> str:
     """The header of a nest with these levels, from the outside in, in compact spelling."""
-    printer = _Printer("compact", {})
-    groups: list[list[Loop]] = []
-    parts: list[str] = []
-    for level in levels:
-        if isinstance(level, Guard):
-            parts += [printer.loops(group) for group in groups] + [f"({printer.expression(level.condition)})"]
-            groups = []
-        elif groups and groups[-1][-1].kind == level.kind:
-            groups[-1].append(level)
-        else:
-            groups.append([level])
-    return "".join(parts + [printer.loops(group) for group in groups])
+    return _Printer("compact", {}).header(levels)
 
 
 class _Printer:
@@ -100,8 +89,8 @@ class _Printer:
     def statement(self, statement: Stmt) -> str:
         match statement:
             case Loop() | Guard():
-                header, body = self.header(statement)
-                return header + "[" + "".join(self.statement(inner) for inner in body) + "]"
+                levels = _of_one_header(statement)
+                return self.header(levels) + "[" + "".join(self.statement(s) for s in levels[-1].body) + "]"
             case Alloc(tensor, dtype, scope, shape):
                 return f"{tensor}^{{{dtype},{scope}}}{self.subscripts([str(size) for size in shape])};"
             case Equation(target, op, value):
@@ -109,25 +98,19 @@ class _Printer:
             case _:
                 assert_never(statement)
 
-    def header(self, statement: Loop | Guard) -> tuple[str, tuple[Stmt, ...]]:
-        """The grouped loops and the guard of one header, and the statements below it."""
+    def header(self, levels: Iterable[Loop | Guard]) -> str:
+        """The levels of one header, in `compact` with neighbouring loops of one kind as a group."""
         groups: list[list[Loop]] = []
-        node: Stmt = statement
-        body: tuple[Stmt, ...] = ()
-        guard = ""
-        while isinstance(node, Loop):
-            if groups and groups[-1][-1].kind == node.kind and not self.full:
-                groups[-1].append(node)
+        parts: list[str] = []
+        for level in levels:
+            if isinstance(level, Guard):
+                parts += [self.loops(group) for group in groups] + [f"({self.expression(level.condition)})"]
+                groups = []
+            elif groups and groups[-1][-1].kind == level.kind and not self.full:
+                groups[-1].append(level)
             else:
-                groups.append([node])
-            body = node.body
-            if len(body) != 1:
-                break
-            node = body[0]
-        if isinstance(node, Guard) and (not groups or body == (node,)):
-            guard = f"({self.expression(node.condition)})"
-            body = node.body
-        return "".join(self.loops(group) for group in groups) + guard, body
+                groups.append([level])
+        return "".join(parts + [self.loops(group) for group in groups])
 
     def loops(self, group: list[Loop]) -> str:
         extents = self.braced("^", [str(loop.extent) for loop in group])
@@ -179,3 +162,13 @@ class _Printer:
                 return f"cast({dtype},{self.expression(operand)})", _ATOM
             case _:
                 assert_never(expression)
+
+
+def _of_one_header(statement: Loop | Guard) -> list[Loop | Guard]:
+    """The levels that the text writes as one header: loops, then at most one guard, which ends it."""
+    levels: list[Loop | Guard] = []
+    for _, level in perfect_nest(statement):
+        levels.append(level)
+        if isinstance(level, Guard):
+            break
+    return levels
