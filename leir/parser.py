@@ -144,7 +144,7 @@ class _Builder:
 
     def integer(self, token: Token) -> int:
         if len(token) > 19 or int(token) > _LARGEST_INTEGER:
-            raise self.error(f"{token} does not fit i64", token)
+            raise self.error(f"{token[:20]}{'...' if len(token) > 20 else ''} does not fit i64", token)
         return int(token)
 
     def statements(self, trees: Iterable[Tree[Token]], parent: Path, depth: int) -> tuple[Stmt, ...]:

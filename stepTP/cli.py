@@ -1,10 +1,15 @@
 """The command line: `steptp`.
 
 Exit codes: 0 done and clean; 1 the answer is no (a program is not clean, a step is refused, a row does not verify);
-2 bad input, said in one line with the file, the place and the remedy. A bug shows its traceback.
+2 bad input, said in one line with the file, the place and the remedy; 130 stopped by Ctrl-C. A bug shows its traceback.
 """
 
+import errno
+import io
+import os
 import sys
+from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -51,18 +56,65 @@ def _expected() -> tuple[type[Exception], ...]:
     return tuple(getattr(sys.modules[m], name) for m, names in _EXPECTED.items() if m in sys.modules for name in names)
 
 
+_UsageError: Any = typer.BadParameter.__base__  # of the command line itself; typer names it nowhere else
+
+_INTERRUPTED = 130  # Ctrl-C
+
+# What to do about errors of the system, by number.
+_REMEDIES = {
+    errno.EACCES: "allow it, or name another place",
+    errno.EROFS: "name a place that can be written",
+    errno.ENOSPC: "make room, or name a place on another disk",
+    errno.EDQUOT: "make room, or name a place on another disk",
+    errno.ENOENT: "make its folder first, or name another place",
+    errno.ENOTDIR: "name a place in a folder",
+    errno.EISDIR: "name a file in it",
+    errno.EEXIST: "name a folder",
+    errno.ENAMETOOLONG: "name it shorter",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+}
+
+
 def main() -> None:
     """Runs the command of `sys.argv`."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who called
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 (to the end)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file's name need not be text, nor a terminal take every character
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="steptp")
-    except OSError as error:  # a full disk, a folder that may not be written
-        sys.exit(_say(f"{error.filename or 'output'}: {error.strerror or error}"))
+        code = app(prog_name="steptp", standalone_mode=False)
+        sys.stdout.flush()
+    except _UsageError as error:
+        sys.exit(_usage(error))
+    except BrokenPipeError:  # who reads has had enough, like `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except OSError as error:
+        remedy = f": {_REMEDIES[error.errno]}" if error.errno in _REMEDIES else ""
+        sys.exit(_say(f"{error.filename or 'output'}: {error.strerror or error}{remedy}"))
     except _expected() as error:
         sys.exit(_say(str(error)))
+    if code == _INTERRUPTED:
+        _say("stopped; nothing is half-written, and a build goes on where it was when it is given again")
+    sys.exit(code or 0)
+
+
+def _usage(error: Any) -> int:
+    """What is wrong with a command line; a command without arguments shows its help."""
+    command = error.ctx.command_path if error.ctx else "steptp"
+    message = error.format_message()
+    if "\n" in message:
+        print(message, file=sys.stderr)
+        return 2
+    return _say(f"{message.rstrip('.').replace('Value error, ', '')}: see {command} --help")
 
 
 def _say(message: str) -> int:
-    print(f"steptp: {message}", file=sys.stderr)
+    print(f"steptp: {' '.join(message.splitlines())}", file=sys.stderr)
     return 2
 
 

@@ -8,12 +8,13 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Target = Literal["llvm", "cuda"]
+Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class ConfigError(ValueError):
@@ -27,7 +28,7 @@ class _Section(BaseModel):
 class Sources(_Section):
     """Which programs to start from."""
 
-    families: tuple[str, ...] | Literal["all"] = "all"
+    families: Names | Literal["all"] = "all"
     per_family: int = Field(default=3, ge=1, le=100_000)
 
 
@@ -38,7 +39,7 @@ class Walk(_Section):
     breadth: int = Field(default=3, ge=1, le=10_000)  # states that are expanded at each depth
     per_strategy: int = Field(default=3, ge=1, le=10_000)  # legal steps kept of one strategy at one state
     attempts: int = Field(default=8, ge=1, le=100_000)  # candidates tried of one strategy at one state
-    strategies: tuple[str, ...] | Literal["all"] = "all"
+    strategies: Names | Literal["all"] = "all"
 
 
 class Verify(_Section):
@@ -46,7 +47,7 @@ class Verify(_Section):
 
     targets: tuple[Target, ...] = Field(default=("llvm",), min_length=1)
     draws: int = Field(default=1, ge=1, le=100)  # of each kind of input
-    timeout_s: float = Field(default=300.0, gt=0)  # of one job; far above any that ends, so that load decides nothing
+    timeout_s: float = Field(default=300.0, gt=0, le=86_400)  # of one job; far above any, so that load decides nothing
     memory_mb: int = Field(default=3072, ge=2048)  # of one worker, of which torch and tvm take about 700
 
 
@@ -54,7 +55,7 @@ class Filter(_Section):
     """What the second pass keeps."""
 
     cap_per_strategy: int | None = Field(default=None, ge=1)  # rows of one strategy in all
-    caps: dict[str, int] = Field(default_factory=dict)  # the same for strategies named here, instead
+    caps: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)  # the same of these strategies
     near_duplicates: int = Field(default=4, ge=1)  # rows kept of one step on programs equal up to sizes
 
 
@@ -89,6 +90,8 @@ def parse_config(text: str, file: str = "<config>") -> Config:
     try:
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
+    except RecursionError:
+        raise ConfigError(f"{file}: nests too deep: a configuration has sections and keys, no more") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""

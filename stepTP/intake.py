@@ -8,13 +8,22 @@ from leir.check import require_well_formed
 from leir.edit import iterations_around, walk
 from leir.printer import to_text
 from leir.syntax import Alloc, Equation, Program
-from stepTP.frontend import ExportFailed, SourceError, UnsupportedOp, translated, verify_translation
+from stepTP.frontend import (
+    ExportFailed,
+    SourceError,
+    UnsupportedOp,
+    load_source,
+    translated,
+    verify_translation,
+)
+from stepTP.frontend import translate as translate_module
 
 
 def translate(payload: dict[str, Any]) -> dict[str, Any]:
     """The LEIR of a file in KernelBench's form.
 
-    Payload: `code`, `file` (what messages call it), `overrides` (constants of the file to replace; optional). Result:
+    Payload: `code` (None where `file` is an importable `module:Class`), `file` (what messages call it), `overrides`
+    (constants of the file to replace; optional). Result:
     `status` ("verified", "mismatch", "unsupported", "refused" or "error"), `leir`, `state_id`, `names`, `ops`, `nests`,
     `iterations` (of all equations), `max_abs_error` (against the module in float64), `ms`, `message`; what is not known
     is None.
@@ -34,7 +43,12 @@ _KEYS = ("leir", "state_id", "names", "ops", "nests", "iterations", "max_abs_err
 
 
 def _translated(payload: dict[str, Any]) -> dict[str, Any]:
-    source, translation = translated(payload["code"], payload["file"], payload.get("overrides"))
+    code, file, overrides = payload["code"], payload["file"], payload.get("overrides")
+    if code is None:
+        source = load_source(file, overrides)
+        translation = translate_module(source.module, source.inputs)
+    else:
+        source, translation = translated(code, file, overrides)
     program = translation.program
     require_well_formed(program)
     verdict = verify_translation(translation, source.module, source.inputs)

@@ -9,6 +9,7 @@ A file is written under a temporary name, synced, renamed, and only then recorde
 where it was made: a build that was killed and started again leaves the same bytes as one that was not.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -16,9 +17,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 MANIFEST = "manifest.json"
 
@@ -56,9 +57,9 @@ class Manifest(BaseModel):
     """The state of a run. `shards`: every raw shard of the plan that is done; `outputs`: the second pass's files."""
 
     model_config = ConfigDict(extra="forbid")
-    manifest_version: int = 1
+    manifest_version: Literal[1] = 1
     identity: Identity
-    planned: int | None = None  # raw shards in all
+    planned: int | None = Field(default=None, ge=0)  # raw shards in all
     shards: dict[str, Entry] = {}
     outputs: dict[str, Entry] = {}
 
@@ -179,9 +180,10 @@ def write_whole(file: Path, data: bytes) -> None:
             content.flush()
             os.fsync(content.fileno())
         temporary.replace(file)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(file)) from None
     folder = os.open(file.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

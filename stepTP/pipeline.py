@@ -35,6 +35,7 @@ from stepTP.records import (
 )
 from stepTP.rows import dropped_row, program_row, rejected_program, rejected_source, step_id, step_row, unexplained_row
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
+from stepTP.verify.devices import cuda_devices
 from stepTP.verify.pool import Failure, Pool
 from stepTP.walk import Check, Jobs, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
 from strategies import catalog
@@ -150,6 +151,8 @@ def build(
     report_progress = progress or (lambda _done, _of: None)
     names = chosen_strategies(config)
     plan = planned_shards(config)
+    if "cuda" in config.verify.targets and not cuda_devices():
+        raise ConfigError("verify.targets: no CUDA device here: leave cuda out, or build where there is a GPU")
     with open_run(folder, identity(config)) as run:
         run.plan(len(plan))
         missing = {name: sources for name, sources in plan.items() if not run.has(name)}

@@ -190,7 +190,7 @@ def to_line(row: Row) -> str:
 
 def read_rows(file: Path) -> Iterator[Row]:
     """The rows of a JSONL file. Raises RowError with file, line and column of what is wrong."""
-    with file.open(encoding="utf-8") as lines:
+    with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 yield _ROW.validate_json(line)

@@ -6,16 +6,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stepTP.filter import entropy
-from stepTP.manifest import load_manifest
+from stepTP.manifest import RunError, intact, load_manifest
 from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, StepRow, read_rows
 
 Shape = TypeVar("Shape", StepRow, ProgramRow, RejectedRow, RefusalRow)
 
 
 def run_rows(folder: Path, config: str) -> Iterable[Row]:
-    """The rows of one config of a finished run. Raises RunError or RowError."""
-    load_manifest(folder)
-    return read_rows(folder / f"{config}.jsonl")
+    """The rows of one config of a finished run. Raises RunError where they are not what was written, or RowError."""
+    name = f"{config}.jsonl"
+    entry = load_manifest(folder).outputs.get(name)
+    if entry is None:
+        raise RunError(f"{folder}: the build is not done: run the same build again")
+    if not intact(folder / name, entry):
+        raise RunError(f"{folder / name}: missing or damaged: run the same build again")
+    return read_rows(folder / name)
 
 
 def statistics(folder: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def build(
     """Build a dataset. The same command continues one that was stopped, and does nothing to one that is done."""
     from tqdm import tqdm
 
-    from stepTP.config import load_config
+    from stepTP.config import ConfigError, load_config
     from stepTP.pipeline import build as build_run
     from stepTP.pipeline import default_folder
 
@@ -35,8 +35,11 @@ def build(
         bar.total = of
         bar.update(done - bar.n)
 
-    with bar:
-        report = build_run(settings, folder, workers, progress)
+    try:
+        with bar:
+            report = build_run(settings, folder, workers, progress)
+    except ConfigError as error:
+        raise ConfigError(f"{config}: {error}") from None
     if json:
         counts = {"shards_made": report.shards_made, "shards": report.shards, "second_pass": report.second_pass}
         print_json({"run": str(folder), **counts, "rows": report.rows, "rejected": report.rejected})
@@ -57,7 +60,8 @@ def status(
     json: Json = False,
 ) -> None:
     """Say how far a run is and whether its files are whole. Exit code 0 when it is done, else 1."""
-    from stepTP.manifest import intact, load_manifest
+    from stepTP.manifest import Run, intact, load_manifest
+    from stepTP.pipeline import OUTPUTS
 
     manifest = load_manifest(run)
     whole = [name for name, entry in manifest.shards.items() if intact(run / name, entry)]
@@ -65,7 +69,9 @@ def status(
         name for name, entry in (*manifest.shards.items(), *manifest.outputs.items()) if not intact(run / name, entry)
     ]
     rows = {name: sum(e.counts.values()) for name, e in manifest.outputs.items() if name.endswith(".jsonl")}
-    done = manifest.planned == len(whole) and bool(manifest.outputs) and not damaged
+    made_from = Run(run, manifest).raw_digest()
+    selected = all(name in manifest.outputs and manifest.outputs[name].made_from == made_from for name in OUTPUTS)
+    done = manifest.planned == len(whole) and selected and not damaged
     state = {
         "run": str(run),
         "done": done,

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepTP.commands.show import InputError, Json, name_of, print_json, print_table, read_text
+from stepTP.commands.show import (
+    InputError,
+    Json,
+    NotText,
+    Target,
+    name_of,
+    print_json,
+    print_table,
+    read_text,
+    require_place,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +32,6 @@ if TYPE_CHECKING:
 
 class Engine(StrEnum):
     interpreter = "interpreter"
-    llvm = "llvm"
-    cuda = "cuda"
-
-
-class Target(StrEnum):
     llvm = "llvm"
     cuda = "cuda"
 
@@ -56,7 +61,7 @@ def _check_one(file: str) -> dict[str, Any]:
     name = name_of(file)
     try:
         source = parse_source(read_text(file), name)
-    except ParseError as error:
+    except (ParseError, NotText) as error:
         found = [{"code": "parse-error", "message": error.reason, "line": error.line, "column": error.column}]
     else:
         found = [
@@ -91,6 +96,8 @@ def run(
 ) -> None:
     """Execute one program."""
     program = well_formed(file)
+    if out:
+        require_place(out)
     arrays = _read_inputs(program, inputs) if inputs else _drawn_inputs(program, seed)
     execute = _executor(engine)
     start = time.perf_counter()
@@ -150,8 +157,12 @@ def _read_inputs(program: "Program", file: Path) -> "Arrays":
     from leir.interp import array_type
 
     try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as content:
-            found = {name: content[name] for name in content.files}
+        with file.open("rb") as opened:
+            content = np.load(opened, allow_pickle=False)
+            if not isinstance(content, np.lib.npyio.NpzFile):
+                raise ValueError("a single array")
+            with content:
+                found = {name: content[name] for name in content.files}
     except FileNotFoundError:
         raise InputError(f"{file}: no such file: give an .npz, or --seed N to draw inputs") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepTP.commands.show import InputError, Json, print_json, print_table
+from stepTP.commands.show import InputError, Json, Target, print_json, print_table
 
 if TYPE_CHECKING:
     from stepTP.records import ProgramRow, StepRow
@@ -20,7 +20,7 @@ BATCH = 16  # rows of one replay job
 
 def verify(
     where: RunOrFile,
-    target: Annotated[list[str] | None, typer.Option(help="Only on this target; may be given again.")] = None,
+    target: Annotated[list[Target] | None, typer.Option(help="Only on this target; may be given again.")] = None,
     draws: Annotated[
         int | None, typer.Option(help="Input draws of each kind; a run's own by default, else 1.", min=1)
     ] = None,
@@ -31,10 +31,13 @@ def verify(
     """Compile and run the program of every step again, against its PyTorch source. Exit code 1 if one fails."""
     from stepTP.config import Verify
     from stepTP.manifest import load_manifest
+    from stepTP.verify.devices import cuda_devices
     from stepTP.verify.pool import Pool
     from stepTP.walk import Check, verify_all
 
     steps, programs = step_rows(where)
+    if Target.cuda in (target or ()) and not cuda_devices():
+        raise InputError("--target cuda: no CUDA device here: verify on llvm, or where there is a GPU")
     begun = load_manifest(where).identity if where.is_dir() else None
     draws = draws or (begun.config["verify"]["draws"] if begun else 1)
     key = seed if seed is not None else begun.seed if begun else 0
@@ -45,7 +48,7 @@ def verify(
             source = programs.get(rows[0].source.id)
             if source is None:
                 raise InputError(f"{where}: {rows[0].source.id}: its program row is missing: verify the whole run")
-            targets = tuple(target or [verdict.target for verdict in rows[0].verification])
+            targets = tuple([t.value for t in target or ()] or [verdict.target for verdict in rows[0].verification])
             settings = Verify.model_validate({"targets": targets, "draws": draws})
             checks = [Check(row.leir_after, row.leir_before, row.bit_exact) for row in rows]
             answers = verify_all(pool, settings, key, source, checks)

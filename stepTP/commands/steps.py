@@ -67,7 +67,7 @@ def apply(
     program = well_formed(state)
     try:
         arguments = json_module.loads(args)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"--args: not JSON ({error}): write an object like '{{\"path\": [0]}}'") from None
     step = catalog.parse_step({"strategy": strategy, "args": arguments})
     shown: dict[str, Any] = step.to_json()

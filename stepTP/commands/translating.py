@@ -1,19 +1,27 @@
 """The command translate: PyTorch files to LEIR, each in a worker process, so that a bad file costs itself only."""
 
 import json as json_module
+import sys
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from stepTP.commands.show import InputError, Json, print_json, print_table, read_text
+from stepTP.commands.show import InputError, Json, NotText, name_of, print_json, print_table, read_text
 
 
 def translate(
     paths: Annotated[
-        list[str], typer.Argument(help="PyTorch files, or folders of them; - is standard input.", metavar="PATH...")
+        list[str],
+        typer.Argument(
+            help="PyTorch files, folders of them, or an importable module:Class; - is standard input.",
+            metavar="PATH...",
+        ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder for NAME.leir and NAME.json (the module's names).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for NAME.leir and NAME.json (the module's names) of verified files.")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE for a constant of the file; may be given again.")
     ] = None,
@@ -24,23 +32,25 @@ def translate(
     """Translate PyTorch modules and check each translation against its module. Exit code 1 if one is not verified."""
     from tqdm import tqdm
 
-    from stepTP.verify.pool import Failure, Pool
+    from stepTP.verify.pool import Pool
 
     overrides = dict(_override(text) for text in set_ or [])
     files = [file for path in paths for file in _files(path)]
-    codes = [read_text(file) for file in files]
+    sources = [_source(file) for file in files]
     targets = _targets(files, out) if out else {}
     reports: list[dict[str, Any]] = []
     with Pool(min(workers, len(files)) if workers else None, timeout) as pool:
         asked = [
-            pool.submit("stepTP.intake.translate", {"code": code, "file": file, "overrides": overrides})
-            for file, code in zip(files, codes, strict=True)
+            source
+            if isinstance(source, NotText)
+            else pool.submit("stepTP.intake.translate", {"code": source, "file": name_of(file), "overrides": overrides})
+            for file, source in zip(files, sources, strict=True)
         ]
-        for file, future in tqdm(zip(files, asked, strict=True), total=len(files), desc="translate", disable=None):
-            answer = future.result()
-            report = _failed(answer) if isinstance(answer, Failure) else answer
-            reports.append({"file": file, **{key: report[key] for key in _KEYS}})
-            if out and report["leir"]:
+        for file, wanted in tqdm(zip(files, asked, strict=True), total=len(files), desc="translate", disable=None):
+            answer = wanted.result() if isinstance(wanted, Future) else wanted
+            report = answer if isinstance(answer, dict) else _failed(name_of(file), answer)
+            reports.append({"file": name_of(file), **{key: report[key] for key in _KEYS}})
+            if out and report["status"] == "verified":
                 _write(targets[file], report)
     if json:
         print_json(reports)
@@ -56,9 +66,26 @@ def translate(
 _KEYS = ("status", "leir", "names", "ops", "nests", "iterations", "max_abs_error", "ms", "message")
 
 
-def _failed(failure: Any) -> dict[str, Any]:
-    """The report on a file whose worker was lost, or whose translation has a bug."""
-    return {**dict.fromkeys(_KEYS), "status": "error", "message": failure.message}
+def _failed(file: str, failure: Any) -> dict[str, Any]:
+    """The report on a file that is no text, whose worker was lost, or whose translation has a bug."""
+    if isinstance(failure, NotText):
+        message = str(failure)
+    else:
+        lighter = failure.kind in ("timeout", "memory")
+        message = f"{file}: {failure.message}{': make it smaller with --set, or raise --timeout' if lighter else ''}"
+    return {**dict.fromkeys(_KEYS), "status": "error", "message": message}
+
+
+def _source(file: str) -> str | NotText | None:
+    """The text of a file; None of an importable `module:Class`, which its worker reads. Raises InputError."""
+    module, colon, name = file.partition(":")
+    if colon and name.isidentifier() and all(p.isidentifier() for p in module.split(".")) and not Path(file).exists():
+        sys.path.append(str(Path.cwd()))  # of which workers are told
+        return None
+    try:
+        return read_text(file)
+    except NotText as error:
+        return error
 
 
 def _files(path: str) -> list[str]:
@@ -76,16 +103,19 @@ def _override(text: str) -> tuple[str, Any]:
     if not equals or not name.isidentifier():
         raise InputError(f"--set {text}: write NAME=VALUE, like --set batch_size=4")
     try:
-        return name, json_module.loads(value)
-    except ValueError:
+        constant = json_module.loads(value)
+    except (ValueError, RecursionError):
         return name, value
+    if isinstance(constant, list | dict):
+        raise InputError(f"--set {text}: write a number, true, false, null or text after {name}=")
+    return name, constant
 
 
 def _targets(files: list[str], out: Path) -> dict[str, Path]:
     """Where each file's LEIR goes, without its suffix. Raises InputError where two would go to one place."""
     targets: dict[str, Path] = {}
     for file in files:
-        target = out / ("stdin" if file == "-" else Path(file).stem)
+        target = out / ("stdin" if file == "-" else Path(file).stem.rpartition(":")[2])
         if target in targets.values():
             raise InputError(f"{file}: a second file named {target.name}: {target}.leir holds one: translate it apart")
         targets[file] = target

@@ -89,7 +89,7 @@ def _load(module: ModuleType, code: str, file: str, overrides: Mapping[str, Any]
         else:
             sys.modules[module.__name__] = replaced
     for wanted in (name, "get_inputs", "get_init_inputs"):
-        if not hasattr(module, wanted):
+        if wanted not in vars(module):  # hasattr would run the file's own __getattr__
             raise SourceError(file, 0, f"defines no {wanted}: it needs {name}, get_inputs() and get_init_inputs()")
     model = getattr(module, name)
     if not (isinstance(model, type) and issubclass(model, torch.nn.Module)):

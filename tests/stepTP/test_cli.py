@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,10 @@ class Steptp:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.monkeypatch, self.capsys = monkeypatch, capsys
 
-    def __call__(self, *arguments: str | Path, stdin: str = "") -> tuple[int, str, str]:
+    def __call__(self, *arguments: str | Path, stdin: str | bytes = "") -> tuple[int, str, str]:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
         self.monkeypatch.setattr(sys, "argv", ["steptp", *map(str, arguments)])
-        self.monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         self.capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             cli.main()
@@ -36,7 +38,7 @@ class Steptp:
         shown = self.capsys.readouterr()
         return int(end.value.code or 0), shown.out, shown.err
 
-    def json(self, *arguments: str | Path, stdin: str = "", code: int = 0) -> Any:
+    def json(self, *arguments: str | Path, stdin: str | bytes = "", code: int = 0) -> Any:
         got, out, err = self(*arguments, "--json", stdin=stdin)
         assert got == code, (out, err)
         return json.loads(out)
@@ -86,6 +88,62 @@ def test_check_reads_standard_input(steptp: Steptp) -> None:
     assert steptp.json("check", "-", stdin=DOUBLE) == [{"file": "<stdin>", "ok": True, "diagnostics": []}]
 
 
+def test_check_reports_what_is_no_text(steptp: Steptp, tmp_path: Path, double: Path) -> None:
+    """The other files are checked all the same."""
+    (tmp_path / "binary.leir").write_bytes(b"in A_4;\nout \xff")
+    bad, good = steptp.json("check", tmp_path / "binary.leir", double, code=1)
+    assert good["ok"] and [(d["code"], d["line"], d["column"]) for d in bad["diagnostics"]] == [("parse-error", 2, 5)]
+    (report,) = steptp.json("check", "-", stdin=b"\x80", code=1)
+    assert "not UTF-8 text (byte 0)" in report["diagnostics"][0]["message"]
+    assert "not UTF-8 text (byte 12)" in steptp.fails("lower", tmp_path / "binary.leir")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("chekc",), "No such command 'chekc'"),
+        (("check",), "Missing argument 'FILE...': see steptp check --help"),
+        (("check", "--jsno", "-"), "--jsno"),
+        (("run", "-", "--engine", "gpu"), "'gpu' is not one of"),
+        (("run", "-", "--seed", "-1"), "Invalid value for '--seed'"),
+        (("apply", "-"), "Missing option '--strategy'"),
+        (("build", "a.yaml", "--workers", "0"), "Invalid value for '--workers'"),
+        (("verify", ".", "--target", "tpu"), "'tpu' is not one of"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(steptp: Steptp, arguments: tuple[str, ...], message: str) -> None:
+    said = steptp.fails(*arguments)
+    assert message in said and "--help" in said
+
+
+def test_no_command_shows_the_help(steptp: Steptp) -> None:
+    code, _, err = steptp()
+    assert code == 2 and err.startswith("Usage: steptp") and "translate" in err
+
+
+@pytest.mark.parametrize("arguments", [("run", "DOUBLE", "--seed", "1"), ("strategies", "list")])
+def test_a_reader_that_has_had_enough(double: Path, arguments: tuple[str, ...]) -> None:
+    """A closed pipe, as `head` leaves it, and a closed descriptor: an exit code, no traceback."""
+    words = [str(double) if word == "DOUBLE" else word for word in arguments]
+    command = [sys.executable, "-c", "from stepTP.cli import main; main()", *words]
+    closed_pipe = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert closed_pipe.stdout is not None and closed_pipe.stderr is not None
+    closed_pipe.stdout.close()
+    assert (closed_pipe.stderr.read(), closed_pipe.wait()) == (b"", 1)
+    closed_pipe.stderr.close()
+    shell = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], capture_output=True, check=False)
+    assert (shell.stderr, shell.returncode) == (b"", 0)
+
+
+def test_interruption_is_one_line(steptp: Steptp, monkeypatch: pytest.MonkeyPatch, double: Path) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leir.check.check_source", interrupted)
+    code, out, err = steptp("check", double)
+    assert (code, out) == (130, "") and err.startswith("steptp: stopped") and err.count("\n") == 1
+
+
 def test_check_goes_on_after_a_bad_program(steptp: Steptp, double: Path) -> None:
     assert "no such file" in steptp.fails("check", double, "none.leir")
 
@@ -123,7 +181,9 @@ def test_run_refuses_other_inputs(
 
 def test_run_refuses_what_is_no_npz(steptp: Steptp, tmp_path: Path, double: Path) -> None:
     assert "no such file" in steptp.fails("run", double, "--inputs", tmp_path / "none.npz")
-    for content in (b"", b"text", b"PK\x03\x04broken"):
+    single = io.BytesIO()
+    np.save(single, np.zeros((4, 6), np.float32))
+    for content in (b"", b"text", b"PK\x03\x04broken", single.getvalue()):
         (tmp_path / "in.npz").write_bytes(content)
         assert "not an .npz" in steptp.fails("run", double, "--inputs", tmp_path / "in.npz")
 
@@ -136,6 +196,13 @@ def test_run_draws_what_gathers_take(steptp: Steptp, tmp_path: Path) -> None:
     file.write_text("in A_{9,4},I^{i32}_8;out C_{8,4};L^{8,4}_{i,j}[C_{i,j}=A_{I_i*I_i,j};]")
     message = "no range of I is known that keeps every subscript within A: give arrays by --inputs"
     assert steptp.fails("run", file) == message
+
+
+def test_run_refuses_a_place_before_it_works(steptp: Steptp, tmp_path: Path, double: Path) -> None:
+    assert "is a folder: name a file in it" in steptp.fails("run", double, "--out", tmp_path)
+    assert "/dev/null: is no regular file" in steptp.fails("run", double, "--out", "/dev/null")
+    assert "there is no folder" in steptp.fails("run", double, "--out", tmp_path / "none" / "out.npz")
+    assert list(tmp_path.iterdir()) == [double]
 
 
 @pytest.mark.parametrize("command", ["run", "lower", "candidates"])
@@ -176,6 +243,7 @@ def test_apply_refuses_with_the_fact(steptp: Steptp, double: Path) -> None:
     [
         (("--strategy", "loop_spilt"), "no strategy is called 'loop_spilt'"),
         (("--strategy", "loop_split", "--args", "{"), "--args: not JSON"),
+        (("--strategy", "loop_split", "--args", "[" * 100_000), "--args: not JSON"),
         (("--strategy", "loop_split", "--args", "[]"), '"args" an object'),
         (("--strategy", "loop_split", "--args", '{"path": [0]}'), "arguments of loop_split: factor: Field required"),
         (("--strategy", "loop_split", "--args", '{"path": [0], "factor": "2"}'), "arguments of loop_split: factor"),
@@ -231,6 +299,14 @@ def test_a_run_from_build_to_show(steptp: Steptp, run_folder: tuple[Path, Path])
     (folder / "raw/00000.jsonl").unlink()
     status = steptp.json("status", folder, code=1)
     assert (status["done"], status["missing_or_damaged"]) == (False, ["raw/00000.jsonl"])
+    steptp.json("build", config, "--out", folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["outputs"]["refusals.jsonl"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert not steptp.json("status", folder, code=1)["done"]
+    assert "run the same build again" in steptp.fails("stats", folder)
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "manifest_version": 2}))
+    assert "of another version" in steptp.fails("status", folder)
 
 
 def test_rows_that_are_damaged(steptp: Steptp, run_folder: tuple[Path, Path]) -> None:
@@ -238,10 +314,21 @@ def test_rows_that_are_damaged(steptp: Steptp, run_folder: tuple[Path, Path]) ->
     steptp("build", config, "--out", folder)
     file = folder / "steps.jsonl"
     lines = file.read_text().splitlines(keepends=True)
-    file.write_text(lines[0] + lines[1].replace('"depth":1', '"depth":"x"'))
-    assert f"{file}:2: step.depth: " in steptp.fails("stats", folder)
-    file.write_text(lines[0] + lines[1][:50])
-    assert f"{file}:2: " in steptp.fails("show", folder)
+    damaged = [
+        lines[0] + lines[1].replace('"depth":1', '"depth":"x"'),
+        lines[0] + lines[1][:50],
+        lines[0] + "\udcff",
+        "".join(lines[:-1]),  # whole rows, yet not all
+    ]
+    for text in damaged:
+        file.write_text(text, errors="surrogateescape")
+        for command in ("stats", "show", "replay", "verify"):
+            assert steptp.fails(command, folder) == f"{file}: missing or damaged: run the same build again"
+    for text, place in zip(damaged[:3], ("2: step.depth", "2: the line", "2: the line"), strict=True):
+        file.write_text(text, errors="surrogateescape")
+        assert steptp.fails("show", file).startswith(f"{file}:{place}: ")
+    file.unlink()
+    assert "missing or damaged" in steptp.fails("stats", folder)
 
 
 @pytest.mark.parametrize("command", ["status", "stats", "verify", "replay", "show"])
@@ -253,8 +340,19 @@ def test_folders_that_are_no_run(steptp: Steptp, tmp_path: Path, command: str) -
 def test_build_refuses_a_bad_configuration(steptp: Steptp, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("name: a\nwalk: {depht: 3}\n")
     assert "did you mean 'depth'" in steptp.fails("build", tmp_path / "c.yaml")
+    (tmp_path / "c.yaml").write_text("name: a\nsources: {families: [mpl]}\n")
+    said = steptp.fails("build", tmp_path / "c.yaml")
+    assert said == f"{tmp_path / 'c.yaml'}: sources.families: no family 'mpl': did you mean 'mlp'?"
     assert "No such file" in steptp.fails("build", tmp_path / "none.yaml")
     assert not list(tmp_path.glob("runs"))
+
+
+def test_cuda_needs_a_gpu(steptp: Steptp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A build without one would reject every source, and say that it is done."""
+    monkeypatch.setattr(pipeline, "cuda_devices", lambda: 0)
+    (tmp_path / "c.yaml").write_text("name: a\nverify: {targets: [llvm, cuda]}\n")
+    said = steptp.fails("build", tmp_path / "c.yaml", "--out", tmp_path / "run")
+    assert "verify.targets: no CUDA device here" in said and not (tmp_path / "run").exists()
 
 
 def test_build_refuses_a_folder_that_cannot_be(steptp: Steptp, run_folder: tuple[Path, Path]) -> None:
@@ -272,6 +370,7 @@ def test_translate_refuses_before_it_works(steptp: Steptp, tmp_path: Path) -> No
         (tmp_path / folder / "m.py").write_text("")
     assert "a second file named m" in steptp.fails("translate", tmp_path, "--out", tmp_path / "out")
     assert "write NAME=VALUE" in steptp.fails("translate", tmp_path, "--set", "batch")
+    assert "write a number" in steptp.fails("translate", tmp_path, "--set", "batch=[1]")
 
 
 MODULE = """import torch
@@ -298,7 +397,7 @@ def get_init_inputs():
 """
 
 
-def test_translate_reports_every_file(steptp: Steptp, tmp_path: Path) -> None:
+def test_translate_reports_every_file(steptp: Steptp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One of each outcome; the file that kills its process costs itself only."""
     bodies = {
         "good": "torch.relu(self.layer(x))",
@@ -310,19 +409,26 @@ def test_translate_reports_every_file(steptp: Steptp, tmp_path: Path) -> None:
     for name, body in bodies.items():
         (tmp_path / "in" / f"{name}.py").write_text(MODULE.replace("BODY", body))
     (tmp_path / "in" / "empty.py").write_text("size = 1\n")
+    (tmp_path / "in" / "binary.py").write_bytes(b"\xff")
+    (tmp_path / "importable.py").write_text(MODULE.replace("BODY", "-self.layer(x)").replace("Model", "Other"))
+    monkeypatch.chdir(tmp_path)
     out = tmp_path / "out"
-    code, text, _ = steptp("translate", tmp_path / "in", "--out", out, "--set", "size=2", "--json")
+    code, text, _ = steptp("translate", "in", "importable:Other", "--out", out, "--set", "size=2", "--json")
     reports = {Path(report["file"]).stem: report for report in json.loads(text)}
     keys = ["file", "status", "leir", "names", "ops", "nests", "iterations", "max_abs_error", "ms", "message"]
     assert code == 1 and all(list(report) == keys for report in reports.values())
     statuses = {name: report["status"] for name, report in reports.items()}
     assert statuses == {
+        "binary": "error",
+        "importable:Other": "verified",
         "constant": "refused",
         "deadly": "error",
         "empty": "error",
         "good": "verified",
         "unsupported": "unsupported",
     }
+    written = {"good.json", "good.leir", "Other.json", "Other.leir"}  # what is refused is not written
+    assert {file.name for file in out.iterdir()} == written
     assert (out / "good.leir").read_text() == reports["good"]["leir"]
     assert reports["good"]["leir"].startswith("in A_{2,8},")
     assert json.loads((out / "good.json").read_text())["A"] == "x"

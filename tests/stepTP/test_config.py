@@ -32,6 +32,11 @@ def test_defaults_fill_what_is_not_said() -> None:
         ("name: ../a", "c.yaml:1: name: string should match"),
         ("name: a\nverify: {targets: []}", "c.yaml:2: verify.targets: "),
         ("name: a\nverify: {targets: [rocm]}", "c.yaml:2: verify.targets.0: input should be 'llvm' or 'cuda'"),
+        ("name: a\nverify: {timeout_s: .inf}", "c.yaml:2: verify.timeout_s: input should be less than"),
+        ("name: a\nsources: {families: []}", "c.yaml:2: sources.families: tuple should have at least 1 item"),
+        ("name: a\nwalk: {strategies: []}", "c.yaml:2: walk.strategies: tuple should have at least 1 item"),
+        ("name: a\nfilter: {caps: {loop_split: -1}}", "c.yaml:2: filter.caps.loop_split: input should be greater"),
+        ("name: " + "[" * 10_000, "c.yaml: nests too deep"),
         ("name: a\nsources: {families: some}", "c.yaml:2: sources.families: input should be a valid tuple"),
     ],
 )
