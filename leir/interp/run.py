@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leir.arrays import array_type
 from leir.edit import accesses, walk
 from leir.interp import arithmetic, arrays
 from leir.interp.errors import InterpreterError, Site
@@ -44,11 +45,6 @@ def interpret(program: Program, inputs: Mapping[str, Array], *, scalar: bool = F
             except arrays.Retreat:
                 pass  # scalar code finds out what was wrong, and where
         return _run_scalar(compiled, given)
-
-
-def array_type(dtype: DType) -> type[np.generic]:
-    """The NumPy type of arrays that hold a tensor's values; float32 for bf16."""
-    return np.float16 if dtype == "f16" else arithmetic.NUMPY_TYPES[arithmetic.computing(dtype)]
 
 
 def _checked(name: str, dtype: DType, shape: tuple[int, ...], inputs: Mapping[str, Array]) -> Array:

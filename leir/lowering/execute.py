@@ -1,7 +1,6 @@
 """Running compiled programs on arrays.
 
-Arrays are NumPy's: float16 for f16, float32 for bf16 (whose values are then bf16 numbers: NumPy has no such type), the
-obvious types otherwise, C-contiguous. A compiled function checks nothing, so `run` checks shapes and dtypes.
+Arrays are those of `leir.arrays`, C-contiguous. A compiled function checks nothing, so `run` checks shapes and dtypes.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -18,19 +17,15 @@ from numpy.typing import NDArray
 from tvm_ffi import Module
 
 from leir.analysis.access import Tensor
+from leir.arrays import array_type
 from leir.lowering.build import load, translate
 from leir.lowering.cuda import compile_kernels
 from leir.lowering.lower import lower
 from leir.lowering.names import Target
 from leir.lowering.parameters import parameters, poison_value
-from leir.syntax import DType, Program
+from leir.syntax import Program
 
 Array = NDArray[Any]
-
-ARRAY_TYPES: dict[DType, type[np.generic]] = {
-    "f16": np.float16, "bf16": np.float32, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i32": np.int32,
-    "i64": np.int64, "bool": np.bool_,
-}  # fmt: skip
 
 
 class BufferMismatch(Exception):
@@ -71,7 +66,7 @@ class Executable:
         buffers = {tensor.name: inputs[tensor.name] for tensor in self.parameters if tensor.name in inputs}
         for tensor in self.parameters:
             if tensor.role != "input":
-                buffers[tensor.name] = np.full(tensor.shape, poison_value(tensor.dtype), ARRAY_TYPES[tensor.dtype])
+                buffers[tensor.name] = np.full(tensor.shape, poison_value(tensor.dtype), array_type(tensor.dtype))
         return buffers
 
 
@@ -108,7 +103,7 @@ def execute(program: Program, inputs: Mapping[str, Array], target: Target) -> di
 def _checked(tensor: Tensor, buffers: Mapping[str, Array]) -> Array:
     if tensor.name not in buffers:
         raise BufferMismatch(f"{tensor.role} {tensor.name} is missing")
-    array, wanted = buffers[tensor.name], np.dtype(ARRAY_TYPES[tensor.dtype])
+    array, wanted = buffers[tensor.name], np.dtype(array_type(tensor.dtype))
     if array.dtype != wanted or array.shape != tensor.shape:
         found = f"{array.dtype}{list(array.shape)}"
         raise BufferMismatch(f"{tensor.role} {tensor.name} is {found}, the program takes {wanted}{list(tensor.shape)}")

@@ -154,7 +154,7 @@ def _read_inputs(program: "Program", file: Path) -> "Arrays":
 
     import numpy as np
 
-    from leir.interp import array_type
+    from leir.arrays import array_type
 
     try:
         with file.open("rb") as opened:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leir.analysis.access import tensors
-from leir.edit import accesses, variables_of, walk
+from leir.analysis.model import fills
+from leir.edit import accesses, perfect_nest, sole_equation, variables_of, walk
 from leir.syntax import (
-    Access,
     Alloc,
     AssignOp,
     Equation,
@@ -59,13 +59,13 @@ class _Nest:
     @property
     def kept(self) -> list[int]:
         """The loops that the target names, by number."""
-        return [axis for axis, loop in enumerate(self.loops) if _occurs(loop.variable, self.equation.target)]
+        return [axis for axis, loop in enumerate(self.loops) if loop.variable in variables_of(self.equation.target)]
 
 
 class _Analysis:
     def __init__(self, program: Program, inputs: dict[str, Array]) -> None:
         self.declared = tensors(program)
-        self.fills = _fills(program)
+        self.fills = {name: _IDENTITIES[op] for name, op in fills(program).items() if op}
         self.tensors: dict[str, Elements] = {}
         for name, tensor in self.declared.items():
             if tensor.role == "input":
@@ -179,35 +179,13 @@ class _Analysis:
         return mask, certain
 
 
-def _fills(program: Program) -> dict[str, float]:
-    """The identity that fills each tensor whose first write in the order of the text is an accumulation."""
-    first: dict[str, AssignOp] = {}
-    for _, statement in walk(program):
-        if isinstance(statement, Equation):
-            first.setdefault(statement.target.tensor, statement.op)
-    return {name: _IDENTITIES[op] for name, op in first.items() if op != "="}
-
-
 def _nest(statement: Loop) -> _Nest | None:
     """The loops and guards down to one equation; None where a list holds more than one statement."""
-    loops: list[Loop] = []
-    guards: list[Expr] = []
-    node: Stmt = statement
-    while not isinstance(node, Equation):
-        if isinstance(node, Loop):
-            if any(loop.variable == node.variable for loop in loops):
-                return None
-            loops.append(node)
-        elif isinstance(node, Guard):
-            guards.append(node.condition)
-        if isinstance(node, Alloc) or len(node.body) != 1:
-            return None
-        node = node.body[0]
-    return _Nest(tuple(loops), tuple(guards), node)
-
-
-def _occurs(variable: str, target: Access) -> bool:
-    return any(variable in variables_of(index) for index in target.indices)
+    found = sole_equation(statement)
+    levels = [level for _, level in perfect_nest(statement)]
+    loops = tuple(level for level in levels if isinstance(level, Loop))
+    guards = tuple(level.condition for level in levels if isinstance(level, Guard))
+    return None if found is None else _Nest(loops, guards, found[1])
 
 
 def _is_injective(nest: _Nest, written: Array, of_kept: bool) -> bool:

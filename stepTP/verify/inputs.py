@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leir.arrays import array_type
 from leir.syntax import Declaration, DType
 from stepTP.verify.tolerance import FORMATS
 
@@ -211,15 +212,6 @@ def _mask(profile: Profile, random: np.random.RandomState) -> Array:
     if profile.dtype == "bool":
         return keep.reshape(profile.shape)
     return round_to(profile.dtype, np.where(keep, 0.0, MASKED)).reshape(profile.shape)
-
-
-def array_type(dtype: DType) -> type[np.generic]:
-    """The NumPy type of the arrays that hold a tensor of this dtype at every border; float32 for bf16."""
-    types: dict[DType, type[np.generic]] = {
-        "f16": np.float16, "bf16": np.float32, "f32": np.float32, "f64": np.float64,
-        "i8": np.int8, "i32": np.int32, "i64": np.int64, "bool": np.bool_,
-    }  # fmt: skip
-    return types[dtype]
 
 
 def round_to(dtype: DType, values: Array) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from leir.interp import array_type
+from leir.arrays import array_type
 from leir.interp.arithmetic import round_to
 from leir.syntax import Program
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from leir.arrays import array_type
 from leir.check import check
-from leir.interp import array_type, interpret
+from leir.interp import interpret
 from leir.lowering import compile_llvm, poison_value
 from leir.parser import parse
 from leir.printer import to_text

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from leir.interp import InterpreterError, array_type, interpret
+from leir.arrays import array_type
+from leir.interp import InterpreterError, interpret
 from leir.interp.lanes import plan
 from leir.interp.tensors import tensors
 from leir.parser import parse

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from leir.arrays import array_type
 from leir.check import check
 from leir.interp import interpret
 from leir.lowering import CudaCompileError, cuda, cuda_source, kernels, lower, parameters, poison_value
-from leir.lowering.execute import ARRAY_TYPES
 from leir.parser import parse
 from leir.syntax import Path as TreePath
 from leir.syntax import Program, Stmt
@@ -117,7 +117,7 @@ def run(program: Program, inputs: Arrays) -> Arrays:
     buffers = {
         tensor.name: inputs[tensor.name].copy()
         if tensor.role == "input"
-        else np.full(tensor.shape, poison_value(tensor.dtype), ARRAY_TYPES[tensor.dtype])
+        else np.full(tensor.shape, poison_value(tensor.dtype), array_type(tensor.dtype))
         for tensor in parameters(program)
     }
     with np.errstate(all="ignore"):

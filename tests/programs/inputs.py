@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leir.arrays import array_type
 from leir.check import input_ranges
-from leir.interp import array_type
 from leir.interp.arithmetic import round_to
 from leir.syntax import Program
 
