@@ -1,8 +1,8 @@
 """The command line starts quickly and loads no heavy library to print help or a list."""
 
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,11 @@ def test_start_loads_nothing_heavy(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_start_takes_under_half_a_second(arguments: list[str]) -> None:
-    """The best of five runs: other work on the machine only ever adds time."""
+    """Processor seconds, the best of five runs: what else the machine does shall not count."""
     times: list[float] = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "stepTP.cli", *arguments], cwd=ROOT, capture_output=True, check=True)
-        times.append(time.perf_counter() - start)
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime)
     assert min(times) < 0.5, times
