@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from leir.edit import accesses, body_of, expressions, walk, walk_expression
+from leir.edit import accesses, body_of, expressions, perfect_nest, sole_equation, walk, walk_expression
 from leir.interp.tensors import Linear, Ranges, Tensor, linear
 from leir.syntax import Access, Alloc, Binary, Equation, Guard, Integer, Loop, Path, Stmt, reads
 
@@ -163,23 +163,19 @@ def _costs(statement: Stmt, path: Path, steps: int, lanes: int, vectors: set[Pat
 
 def fold_of(statement: Stmt, path: Path, lanes: int, vectors: Set[Path]) -> Fold | None:
     """How to run a nest as one fold inside `lanes` lanes; None where it is not of that form, or too large."""
-    loops: list[tuple[Path, Loop]] = []
-    guards: list[Guard] = []
-    while isinstance(statement, Loop | Guard):
-        if isinstance(statement, Loop):
-            loops.append((path, statement))
-            lanes *= statement.extent
-        else:
-            guards.append(statement)
-        if len(statement.body) != 1:
-            return None
-        statement, path = statement.body[0], (*path, 0)
-    if not isinstance(statement, Equation) or statement.op == "=" or lanes > FOLD_LIMIT:
+    found = sole_equation(statement, path)
+    if found is None:
+        return None
+    at_equation, equation = found
+    levels = perfect_nest(statement, path)
+    loops = [(at, level) for at, level in levels if isinstance(level, Loop)]
+    guards = [level for _, level in levels if isinstance(level, Guard)]
+    if equation.op == "=" or lanes * math.prod(loop.extent for _, loop in loops) > FOLD_LIMIT:
         return None
     serial = {loop.variable for at, loop in loops if at not in vectors}
-    forms = [linear(index) for index in statement.target.indices]
+    forms = [linear(index) for index in equation.target.indices]
     if any(form is None or serial & form.coefficients.keys() for form in forms):
         return None
-    if any(reads(guard.condition, statement.target.tensor) for guard in guards):
+    if any(reads(guard.condition, equation.target.tensor) for guard in guards):
         return None
-    return Fold(tuple(loops), tuple(guards), statement, path)
+    return Fold(tuple(loops), tuple(guards), equation, at_equation)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from leir.analysis.access import Tensor
 from leir.analysis.affine import interval
+from leir.analysis.types import INTEGERS, integer_range
 from leir.edit import accesses, enclosing, statement_at, statements_at, walk
 from leir.lowering.linear import is_gapless, linear, occurs, span
 from leir.lowering.names import Target
@@ -98,9 +99,9 @@ def identity(op: AssignOp, dtype: DType) -> Expr:
     """The value that an accumulation starts from."""
     if op in ("+=", "*="):
         return Integer(0 if op == "+=" else 1)
-    if dtype in ("i8", "i32", "i64"):
-        bits = int(dtype[1:])
-        return Unary("-", Integer(2 ** (bits - 1))) if op == "max=" else Integer(2 ** (bits - 1) - 1)
+    if dtype in INTEGERS:
+        least, largest = integer_range(dtype)
+        return Unary("-", Integer(-least)) if op == "max=" else Integer(largest)
     return Unary("-", Real(math.inf)) if op == "max=" else Real(math.inf)
 
 

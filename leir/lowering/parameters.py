@@ -4,6 +4,7 @@ import math
 from typing import assert_never
 
 from leir.analysis.access import Tensor, tensors
+from leir.analysis.types import integer_range
 from leir.syntax import DType, Program
 
 
@@ -24,7 +25,7 @@ def poison_value(dtype: DType) -> int | float | bool:
         case "f16" | "bf16" | "f32" | "f64":
             return math.nan
         case "i8" | "i32" | "i64":
-            return -(2 ** (int(dtype[1:]) - 1))
+            return integer_range(dtype)[0]
         case "bool":
             return True
         case _:

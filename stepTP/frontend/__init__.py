@@ -5,9 +5,21 @@ from stepTP.frontend.reference import InFloat64, in_dtype
 from stepTP.frontend.source import LoadedSource, SourceError, load_source, load_text
 from stepTP.frontend.translated import translated
 from stepTP.frontend.translation import ExportFailed, Translation, bind, translate
-from stepTP.frontend.verification import Verdict, verify_translation
+from stepTP.frontend.verification import TranslationVerdict, verify_translation
 
 __all__ = [
-    "ExportFailed", "InFloat64", "LoadedSource", "SourceError", "Translation", "UnsupportedOp", "Verdict", "bind",
-    "in_dtype", "load_source", "load_text", "translate", "translated", "verify_translation",
+    "ExportFailed",
+    "InFloat64",
+    "LoadedSource",
+    "SourceError",
+    "Translation",
+    "TranslationVerdict",
+    "UnsupportedOp",
+    "bind",
+    "in_dtype",
+    "load_source",
+    "load_text",
+    "translate",
+    "translated",
+    "verify_translation",
 ]  # fmt: skip

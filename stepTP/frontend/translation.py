@@ -42,7 +42,6 @@ class Translation:
     outputs: tuple[str, ...]
     constants: dict[str, np.ndarray]
     ops: dict[str, int]
-    torch_version: str
 
 
 class ExportFailed(Exception):
@@ -137,7 +136,6 @@ class _Translator:
             tuple(declaration.tensor for declaration in outputs),
             self.constants,
             dict(sorted(self.emitter.ops.items())),
-            torch.__version__,
         )
 
     def declare_inputs(self, names: Iterator[str]) -> tuple[list[Declaration], list[str]]:

@@ -23,34 +23,34 @@ EPSILON: dict[DType, float] = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """`max_abs_error`: the program in f64 against the module in float64. `max_abs_error_own`: in the module's dtype."""
+class TranslationVerdict:
+    """`max_abs_error`: the largest of any output, of the program in f64 against the module in float64."""
 
     status: Literal["verified", "mismatch", "refused"]
     max_abs_error: float | None
-    max_abs_error_own: float | None
     message: str = ""
 
 
-def verify_translation(translation: Translation, module: torch.nn.Module, inputs: tuple[Any, ...]) -> Verdict:
+def verify_translation(
+    translation: Translation, module: torch.nn.Module, inputs: tuple[Any, ...]
+) -> TranslationVerdict:
     """The verdict on these inputs. A module that is degenerate is refused first."""
     module64, inputs64 = in_dtype(torch.float64, module, inputs)
     if reason := degenerate(module64, inputs64):
-        return Verdict("refused", None, None, reason)
+        return TranslationVerdict("refused", None, reason)
     exact = exact_outputs(module64, inputs64)
     rounding = _rounding(module, module64, inputs64)
     try:
         own = _error(translation, inputs, exact, outputs_of(module, inputs), rounding)
         double = _error(widened(translation), inputs64, exact, exact, rounding)
     except InterpreterError as error:
-        return Verdict("mismatch", None, None, f"the program has no meaning on the reference inputs: {error}")
+        return TranslationVerdict("mismatch", None, f"the program has no meaning on the reference inputs: {error}")
     for kind, error in (("float64", double), ("its own dtype", own)):
         if error.excess > 1:
             message = f"{translation.names[error.output]} ({error.output}) in {kind} is off by {error.largest:.3g}"
-            return Verdict(
-                "mismatch", double.largest, own.largest, f"{message}, {error.excess:.3g} times the tolerance"
-            )
-    return Verdict("verified", double.largest, own.largest)
+            message = f"{message}, {error.excess:.3g} times the tolerance"
+            return TranslationVerdict("mismatch", double.largest, message)
+    return TranslationVerdict("verified", double.largest)
 
 
 def _rounding(module: torch.nn.Module, module64: torch.nn.Module, inputs64: tuple[Any, ...]) -> list[float]:

@@ -11,11 +11,11 @@ from torch import nn
 
 from leir.parser import parse
 from leir.printer import to_text
-from stepTP.frontend import Translation, Verdict, translate, verify_translation
+from stepTP.frontend import Translation, TranslationVerdict, translate, verify_translation
 from tests.stepTP.agreement import Calls, draw
 
 
-def verdict(function: Callable[..., Any], *inputs: Any, change: tuple[str, str] | None = None) -> Verdict:
+def verdict(function: Callable[..., Any], *inputs: Any, change: tuple[str, str] | None = None) -> TranslationVerdict:
     module = Calls(function)
     translation = translate(module, inputs)
     if change:
@@ -66,7 +66,6 @@ def test_a_mismatch_names_the_output() -> None:
 def test_errors_are_measured() -> None:
     found = verdict(attention, *QKV)
     assert found.max_abs_error is not None and 0 <= found.max_abs_error < 1e-14
-    assert found.max_abs_error_own is not None and 0 < found.max_abs_error_own < 1e-5
 
 
 VERIFIED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
