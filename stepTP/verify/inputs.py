@@ -12,11 +12,12 @@ draw does not depend on which others are made. The generator is NumPy's `RandomS
                element is the first or the last: what a maximum that misses one iteration, or starts at 0, gets wrong
 
 A draw on which the reference is not finite, or for which no bound exists, says nothing; the next attempt takes its
-place, and attempts grow tamer: smaller magnitudes, then positive values, for programs that divide, take logarithms or
-exponentiate. Inputs keep what their samples from `get_inputs()` show: from the second attempt on, values that are never
-negative stay so; integers stay in their range (class numbers), and where subscripts read them in what these allow;
-masks stay masks with no row wholly masked. Parameters keep their values in even draws of the normal kind and are drawn,
-at the scale of their values, in all others. No input holds NaN or infinity.
+place. Where bounds exist but are wide, the first attempt with sharp ones joins it. Attempts grow tamer: smaller
+magnitudes, then positive values, for programs that divide, take logarithms or exponentiate. Inputs keep what their
+samples from `get_inputs()` show: from the second attempt on, values that are never negative stay so; integers stay in
+their range (class numbers), and where subscripts read them in what these allow; masks stay masks with no row wholly
+masked. Parameters keep their values in even draws of the normal kind and are drawn, at the scale of their values, in
+all others. No input holds NaN or infinity.
 """
 
 import hashlib

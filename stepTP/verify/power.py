@@ -27,12 +27,10 @@ from leir.edit import replace_at, statement_at, variables_of, walk
 from leir.syntax import Declaration, Equation, Loop, Path, Program
 from stepTP.verify.analysis import analyse
 from stepTP.verify.compare import Expected
-from stepTP.verify.prepare import Trial
+from stepTP.verify.prepare import INEXACT, NOTICING, Trial, noticing
 
 Array = NDArray[Any]
 
-INEXACT = {"f16": 2e-2, "bf16": 1e-1, "f32": 1e-3, "f64": 1e-3}
-_NOTICING = 0.5  # the share of elements that must notice an inexact output
 _SAME = 1e-9  # of the largest element: two outputs this near are one
 
 
@@ -64,7 +62,7 @@ def measure(program: Program, trials: Sequence[Trial]) -> Power:
             ("zero", all(not _refuses(e, np.zeros_like(e.value)) for e in expected)),
             ("constant", _constant_passes(expected)),
             ("stale", len(trials) > 1 and not any(_refuses(a, b.value) for a, b in combinations(expected, 2))),
-            ("inexact", declaration.dtype in INEXACT and max(map(_noticing, expected)) < _NOTICING),
+            ("inexact", declaration.dtype in INEXACT and max(map(noticing, expected)) < NOTICING),
         ):
             tried += 1
             if passes:
@@ -88,13 +86,6 @@ def _constant_passes(expected: Sequence[Expected]) -> bool:
     above = max(float(np.max(e.value - e.tolerance)) for e in expected)
     below = min(float(np.min(e.value + e.tolerance)) for e in expected)
     return above <= below
-
-
-def _noticing(expected: Expected) -> float:
-    """The share of nonzero elements whose tolerance is less than the relative error that must be noticed."""
-    size = np.abs(expected.value[expected.value != 0]).astype(float)
-    limits = expected.tolerance[expected.value != 0]
-    return float(np.mean(limits < INEXACT[expected.dtype] * size)) if size.size else 0.0
 
 
 def _wrong_outputs(program: Program, trials: Sequence[Trial]) -> Iterator[tuple[str, str, list[Array]]]:

@@ -12,7 +12,8 @@ from leir.printer import to_text
 from stepTP.frontend import load_text, translate
 from stepTP.verify import task
 from stepTP.verify.pool import Failure, Pool
-from stepTP.verify.prepare import Unverified
+from stepTP.verify.prepare import NOTICING, Unverified, noticing
+from stepTP.verify.task import SourceKey, prepared_trials
 
 SOFTMAX = (
     "in A_{16,32};out C_{16,32};L^{16,32}_{i,j}[D_i max=A_{i,j};]L^{16,32}_{i,j}[E_i+=exp(A_{i,j}-D_i);]"
@@ -108,6 +109,20 @@ def test_without_a_parent_nothing_is_compared_with_it() -> None:
 def test_a_program_that_may_not_run_is_an_error(leir: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         task.verify(payload(leir))
+
+
+def test_where_bounds_are_wide_a_tamer_draw_of_the_kind_is_added() -> None:
+    """What is added and taken away again is 1e6 in the first edge draw, and at most 225 in the second."""
+    text = (
+        "in A_{16,16};out C_{16,16};L^{16,16}_{i,j}[D max=A_{i,j}*A_{i,j};]L^{16,16}_{i,j}[E_{i,j}=A_{i,j}+D;]"
+        "L^{16,16}_{i,j}[C_{i,j}=E_{i,j}-D;]"
+    )
+    trials = prepared_trials(SourceKey("cancelled", "", text, 1, 0)).trials
+    sharp = {trial.draw.name: noticing(trial.expected["C"]) >= NOTICING for trial in trials}
+    assert [name for name in sharp if name.startswith(("normal", "edge"))] == ["normal/0", "edge/0", "edge/0.1"]
+    assert sharp["normal/0"]
+    assert not sharp["edge/0"]
+    assert sharp["edge/0.1"]
 
 
 def test_draws_follow_seed_and_number() -> None:
