@@ -183,7 +183,6 @@ def get_init_inputs():
 """
 
 
-@pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning")  # inside torch.export
 def test_a_kept_translation_is_not_the_callers_to_change() -> None:
     first, translation = translated(COUNTS, "counts.py")
     first.module.calls += 1.0  # type: ignore[operator]

@@ -45,7 +45,6 @@ def get_init_inputs():
 """
 
 
-@pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning")  # inside torch.export
 def test_an_embedding_and_a_selection_from_it() -> None:
     loaded = load_text(MODULE)
     text = to_text(translate(loaded.module, loaded.inputs).program)

@@ -133,7 +133,6 @@ def test_draws_follow_seed_and_number() -> None:
     assert len(more["inputs"]) == 2 * len(one["inputs"])
 
 
-@pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning")  # inside torch.export
 def test_a_torch_source_with_parameters_buffers_and_a_mask() -> None:
     loaded = load_text(LAYER)
     program = translate(loaded.module, loaded.inputs).program
