@@ -113,6 +113,12 @@ def walk(node: Program | Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
         yield from walk(statement, (*path, number))
 
 
+def walk_with(statement: Stmt) -> Iterator[tuple[Path, Stmt]]:
+    """The statement itself, at `()`, and every statement below it."""
+    yield (), statement
+    yield from walk(statement)
+
+
 def walk_enclosed(
     node: Program | Stmt, path: Path = (), around: tuple[Loop | Guard, ...] = ()
 ) -> Iterator[tuple[Path, Stmt, tuple[Loop | Guard, ...]]]:
@@ -340,6 +346,29 @@ def with_dtypes(program: Program, dtypes: Mapping[DType, DType]) -> Program:
 def variables_of(expression: Expr) -> set[str]:
     """The loop variables that occur in an expression."""
     return {e.name for _, e in walk_expression(expression) if isinstance(e, Variable)}
+
+
+def tensors_read(statement: Stmt) -> tuple[str, ...]:
+    """The tensors that a statement reads, in order of appearance; accumulators are written, not read."""
+    found: dict[str, None] = {}
+    for _, node in walk_with(statement):
+        match node:
+            case Equation(target, _, value):
+                names = [a.tensor for index in target.indices for a in accesses(index)] + [
+                    a.tensor for a in accesses(value)
+                ]
+            case Guard(condition):
+                names = [a.tensor for a in accesses(condition)]
+            case _:
+                names = []
+        found.update(dict.fromkeys(names))
+    return tuple(found)
+
+
+def tensors_written(statement: Stmt) -> tuple[str, ...]:
+    """The tensors that a statement writes, in order of appearance."""
+    targets = (node.target.tensor for _, node in walk_with(statement) if isinstance(node, Equation))
+    return tuple(dict.fromkeys(targets))
 
 
 def storage(program: Program) -> dict[str, tuple[DType, Scope]]:

@@ -10,7 +10,8 @@ when"; "Pays when"; "Inverse".
 For the reasoning text a strategy gives `choice` (why this step, here), `change` (what becomes of the program) and
 `effect` (what it costs or saves, what it makes possible): sentences with `{placeholders}`, which `terms` computes from
 the program before and after. A sentence may be used where `terms` gives every placeholder in it; at least one of each
-kind always may (`usable`). Nothing stands in a sentence that was not computed or is not true of every legal step.
+kind always may (`usable`). Of `choice` that is the last, which is used only where no other may be. Nothing stands in a
+sentence that was not computed or is not true of every legal step.
 """
 
 import re
@@ -147,15 +148,19 @@ def flow_preserved(
     *,
     removed: Collection[Path] = (),
     unordered: Collection[Path] = (),
+    because: str = "",
 ) -> Fact:
     """The fact that every read, and every output, gets the value of the same write, or the same fill, as before.
 
-    The arguments are those of `leir.analysis.flow.flow_difference`.
+    The arguments are those of `leir.analysis.flow.flow_difference`; `because` says how the values flow that the step is
+    about, and opens the evidence where the fact holds.
     """
     difference = flow_difference(before, after, correspondence, removed=removed, unordered=unordered)
     if difference is not None:
         return Fact("flow-preserved", False, f"{difference.code}: {difference.message}")
     evidence = "every read and every output gets the value of the same write or fill as before"
+    if because:
+        evidence = f"{because}; every read and every output keeps its writer or fill"
     if flow_difference(before, after, correspondence, removed=removed) is not None:
         targets = [statement_at(after, path) for path in unordered]
         names = dict.fromkeys(s.target.tensor for s in targets if isinstance(s, Equation))
@@ -183,6 +188,11 @@ def listed(names: Iterable[str]) -> str:
     """`A`, `A and C`, `A, C and D`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 nest`, `2 nests`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def path_text(path: Path) -> str:

@@ -1,9 +1,10 @@
-"""Whether one expression is another under some choice of loop variables."""
+"""Whether expressions, and the headers of nests, are the same under some choice of loop variables."""
 
 from collections.abc import Collection, Sequence
 
-from leir.edit import with_operands
-from leir.syntax import Expr, Variable, operands
+from leir.edit import perfect_nest, with_operands
+from leir.names import substitute_in
+from leir.syntax import Expr, Guard, Loop, Stmt, Variable, operands
 
 
 def matching_values(
@@ -28,3 +29,24 @@ def matching_values(
     if len(pattern) != len(expressions) or not all(matches(a, b) for a, b in zip(pattern, expressions, strict=True)):
         return None
     return values if len(values) == len(variables) else None
+
+
+def common_levels(one: Stmt, other: Stmt) -> list[Loop | Guard]:
+    """The levels of two perfect nests, from the outside in, that are equal but for the names of their loops."""
+    nests = [[level for _, level in perfect_nest(nest)] for nest in (one, other)]
+    names: dict[str, Expr] = {}
+    common: list[Loop | Guard] = []
+    for a, b in zip(*nests, strict=False):
+        match a, b:
+            case Loop(), Loop():
+                axes_agree = a.kind != "B" or a.variable[:2] == b.variable[:2]
+                if (a.kind, a.extent, a.first) != (b.kind, b.extent, b.first) or not axes_agree:
+                    return common
+                names[b.variable] = Variable(a.variable)
+            case Guard(), Guard():
+                if substitute_in(b.condition, names) != a.condition:
+                    return common
+            case _:
+                return common
+        common.append(a)
+    return common

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from leir.edit import tensors_read, tensors_written
 from leir.parser import parse
 from leir.syntax import Program, Stmt
-from stepTP.narrate.describe import tensors_read, tensors_written
 from stepTP.narrate.difference import Change, changes
+from stepTP.narrate.next_step import next_step
 from stepTP.narrate.numbers import StateNumbers, measure, operations
 from stepTP.records import FactRecord, Step
 from strategies.base import Strategy, usable
@@ -24,7 +25,7 @@ class RefusedStep:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A step with its surroundings. `key` chooses phrasings; `touched`: the top-level statements that it changes."""
+    """A step with its surroundings. `key` chooses phrasings; `enabled`: a step that only the program after it takes."""
 
     key: str
     step: Step
@@ -37,6 +38,7 @@ class Context:
     changed: tuple[Change, ...]
     others: tuple[Step, ...]
     refused: tuple[RefusedStep, ...]
+    enabled: Step | None
     choice: tuple[str, ...]
     change: tuple[str, ...]
     effect: tuple[str, ...]
@@ -63,7 +65,7 @@ def gather(
     """The context of a legal step between two texts."""
     old, new = parse(before), parse(after)
     taken: Strategy = parse_step(step.model_dump())
-    terms = taken.terms(old, new)
+    terms, changed = taken.terms(old, new), changes(before, after)
     return Context(
         key=key,
         step=step,
@@ -73,10 +75,11 @@ def gather(
         after=new,
         numbers_before=measure(old),
         numbers_after=measure(new),
-        changed=changes(before, after),
+        changed=changed,
         others=others,
         refused=refused,
-        choice=usable(taken.choice, terms),
+        enabled=next_step(old, new, step, changed),
+        choice=usable(taken.choice[:-1], terms) or usable(taken.choice[-1:], terms),
         change=usable(taken.change, terms),
         effect=usable(taken.effect, terms),
         terms=terms,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from leir.edit import accesses, perfect_nest, variables_of, walk
 from leir.printer import expression_text
 from leir.syntax import Alloc, Equation, Guard, Loop, Program, Stmt
-from strategies.base import listed
+from strategies.base import counted, listed
 
 _SHOWN = 44  # characters of an expression that a sentence still carries
 _VERBS = {"+=": "sums", "*=": "multiplies", "max=": "takes the maximum of", "min=": "takes the minimum of"}
@@ -38,39 +38,6 @@ def kinds(program: Program) -> dict[str, list[str]]:
         if isinstance(node, Loop) and node.kind != "L" and node.variable not in result.get(node.kind, []):
             result.setdefault(node.kind, []).append(node.variable)
     return result
-
-
-def tensors_read(statement: Stmt) -> tuple[str, ...]:
-    """The tensors that a statement reads, in order of appearance; accumulators are written, not read."""
-    found: dict[str, None] = {}
-    for node in _at_or_below(statement):
-        match node:
-            case Equation(target, _, value):
-                names = [a.tensor for index in target.indices for a in accesses(index)] + [
-                    a.tensor for a in accesses(value)
-                ]
-            case Guard(condition):
-                names = [a.tensor for a in accesses(condition)]
-            case _:
-                names = []
-        found.update(dict.fromkeys(names))
-    return tuple(found)
-
-
-def tensors_written(statement: Stmt) -> tuple[str, ...]:
-    """The tensors that a statement writes, in order of appearance."""
-    targets = (node.target.tensor for node in _at_or_below(statement) if isinstance(node, Equation))
-    return tuple(dict.fromkeys(targets))
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 nest`, `2 nests`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _at_or_below(statement: Stmt) -> Iterator[Stmt]:
-    yield statement
-    yield from (below for _, below in walk(statement))
 
 
 def _equations(statement: Stmt, loops: tuple[Loop, ...]) -> Iterator[tuple[Equation, tuple[Loop, ...]]]:

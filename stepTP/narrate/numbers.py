@@ -25,13 +25,19 @@ class StateNumbers:
         """Bytes of all footprints in global memory: what two nests touch counts twice."""
         return self.cost.bytes_read + self.cost.bytes_written
 
+    def traffic_text(self) -> str:
+        """The traffic as it is written; a bound says so."""
+        parts = (traffic for nest in self.nests.values() for traffic in (*nest.reads, *nest.writes))
+        exact = all(traffic.elements.exact for traffic in parts if traffic.scope == "g")
+        return f"{'' if exact else 'at most '}{data_text(self.traffic)}"
+
     def totals(self) -> dict[str, str]:
         """The totals by name, as they are written."""
         return {
             "nests": str(len(self.nests)),
             "iterations": count_text(self.cost.iterations),
             "operations": count_text(self.operations),
-            "traffic": data_text(self.traffic),
+            "traffic": self.traffic_text(),
             "kernels": str(self.cost.kernels),
         }
 

@@ -9,17 +9,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leir.edit import accesses, statement_at
+from leir.syntax import Guard, Loop
 from stepTP.draw import digest
 from stepTP.narrate.call import call_text
 from stepTP.narrate.context import Context, readers, temporaries, touched_operations
-from stepTP.narrate.describe import counted, kinds, loops_text, purpose
+from stepTP.narrate.describe import kinds, loops_text, purpose
+from stepTP.narrate.next_step import paths_of
 from stepTP.narrate.numbers import StateNumbers, count_text, data_text, operations, short_text
-from stepTP.records import FactRecord
-from strategies.base import listed
+from stepTP.records import FactRecord, Step
+from strategies.base import counted, listed
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
 LONG_LINE = 90  # characters of a program's line that reasoning quotes
-_WORD = re.compile(r"[a-z]{3,} ")  # a word that a sentence may begin with; a loop's name keeps its case
+_WORD = re.compile(r"(?:[a-z]{3,}|an|no) ")  # a word that a sentence may begin with; a loop's name keeps its case
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,19 @@ def state(context: Context) -> tuple[Form, ...]:
     program, numbers = context.before, context.numbers_before
     ins = _names([d.tensor for d in program.inputs])
     outs = _names([d.tensor for d in program.outputs])
+    inputs, outputs = (
+        f"{word}{'s' * (len(names) > 1)}" for word, names in (("input", program.inputs), ("output", program.outputs))
+    )
     nests = counted(len(numbers.nests), "nest")
     iterations = f"{count_text(numbers.cost.iterations)} iterations"
-    focus = " ".join(f"{s}." for s in _focus(context))
-    use = _use(context)
+    first, *rest = (f"{sentence}." for sentence in _focus(context))
+    more, use = [Part(sentence, 3) for sentence in rest], Part(_use(context), 7)
     return (
-        (Part(f"The program computes {outs} from {ins} in {nests} and {iterations}. {focus}"), Part(use, 7)),
-        (Part(f"From {ins}, {nests} lead to {outs}. {focus}"), Part(f"In all, {iterations} run.", 8), Part(use, 7)),
-        (Part(focus), Part(use, 7), Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 2)),
-        (Part(f"State: {nests}, {iterations}; inputs {ins}, outputs {outs}. {focus}"), Part(use, 7)),
-        (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(focus), Part(use, 7)),
+        (Part(f"The program computes {outs} from {ins} in {nests} and {iterations}. {first}"), *more, use),
+        (Part(f"From {ins}, {nests} lead to {outs}. {first}"), *more, Part(f"In all, {iterations} run.", 8), use),
+        (Part(first), *more, use, Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 2)),
+        (Part(f"State: {nests}, {iterations}; {inputs} {ins}, {outputs} {outs}. {first}"), *more, use),
+        (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(first), *more, use),
     )
 
 
@@ -62,56 +68,60 @@ def bottleneck(context: Context) -> tuple[Form, ...]:
 
 def choice(context: Context) -> tuple[Form, ...]:
     """Why this step, and what else there was."""
-    why = _pick(context, "why", context.choice)
+    why, least = _pick(context, "why", context.choice), min(context.choice, key=len)
     call = f"`{call_text(context.step)}`"
+
+    def with_call(form: str) -> Part:
+        return Part(form.format(why=why), 1, form.format(why=least))
+
     other = Part(_alternatives(context, 2), 4, _alternatives(context, 1))
     refused = Part(_refused(context), 3)
     return (
-        (Part(f"{why} The step is {call}."), other, refused),
-        (Part(f"The step taken is {call}. {why}"), other, refused),
-        (other, Part(f"{why} Hence {call}."), refused),
-        (Part(why), refused, other, Part(f"The choice falls on {call}.")),
-        (Part(f"{why} This calls for {call}."), refused, other),
-        (refused, Part(f"Next comes {call}. {why}"), other),
+        (with_call(f"{{why}} The step is {call}."), other, refused),
+        (with_call(f"The step taken is {call}. {{why}}"), other, refused),
+        (other, with_call(f"{{why}} Hence {call}."), refused),
+        (with_call("{why}"), refused, other, Part(f"The choice falls on {call}.")),
+        (with_call(f"{{why}} This calls for {call}."), refused, other),
+        (refused, with_call(f"Next comes {call}. {{why}}"), other),
     )
 
 
 def legality(context: Context) -> tuple[Form, ...]:
     """Each precondition with its evidence."""
-    facts = _grouped(context.facts)
+    facts = context.facts
     if not facts:
         return ((Part("It has no precondition but that the checker accepts the result, which it does."),),)
     close = Part("The checker accepts the program after it, with every claim of its loops.", 8)
     return (
         (Part("It is allowed here."), *_facts(facts, "{evidence} ({name})."), close),
-        (_joined(facts, "What must hold, holds:", "{name}, as {evidence}"), close),
+        (Part("What must hold, holds."), *_facts(facts, "{Name}: {evidence}."), close),
         (*_facts(facts, "{Name}: {evidence}."), Part("So the step is legal.")),
-        (Part(f"Its legality rests on {counted(len(facts), 'fact')}."), *_facts(facts, "{Name}: {evidence}."), close),
-        (_joined(facts, "Legal, because", "{evidence} ({name})"), close),
+        (Part("This is legal."), *_facts(facts, "{evidence} ({name})."), close),
+        (Part("No precondition fails."), *_facts(facts, "{Name}: {evidence}.")),
     )
 
 
 def change(context: Context) -> tuple[Form, ...]:
     """What becomes of the text, line by line."""
-    what = Part(_pick(context, "change", context.change))
+    what = Part(_pick(context, "change", context.change), 1, min(context.change, key=len))
     lines = Part(_lines(context, True), 6, _lines(context, False))
-    kept = Part(_kept(context), 7)
-    return ((what, lines, kept), (lines, what, kept), (kept, what, lines), (kept, lines, what))
+    return ((what, lines), (lines, what))
 
 
 def effect(context: Context) -> tuple[Form, ...]:
     """What the step costs, saves and makes possible, as far as it can be computed."""
     effects = _pick(context, "effect", context.effect)
+    brings = Part(effects, 1, min(context.effect, key=len))
     moved = Part(_moved(context.numbers_before, context.numbers_after), 1)
-    if context.numbers_before.totals() == context.numbers_after.totals():
-        moved = Part(moved.text, 6)
+    enabled = Part(_enabled(context), 2)
     bits = "" if context.bit_exact else "The results agree within the rounding bound, not bit for bit."
     if "bit" in effects or "round" in effects:
         bits = ""
     return (
-        (Part(effects), moved, Part(bits, 1)),
-        (moved, Part(effects), Part(bits, 1)),
-        (Part(bits, 1), Part(effects), moved),
+        (brings, moved, Part(bits), enabled),
+        (moved, brings, Part(bits), enabled),
+        (Part(bits), brings, moved, enabled),
+        (brings, Part(bits), enabled, moved),
     )
 
 
@@ -123,7 +133,8 @@ def _focus(context: Context) -> list[str]:
 def _sentence(context: Context, number: int) -> str:
     statement = context.before.body[number]
     loops = loops_text(statement)
-    return f"Nest {number}{f' ({loops})' if loops else ''} {purpose(statement)}"
+    word = "Nest" if isinstance(statement, Loop | Guard) else "Statement"
+    return f"{word} {number}{f' ({loops})' if loops else ''} {purpose(statement)}"
 
 
 def _use(context: Context) -> str:
@@ -160,14 +171,16 @@ def _traffic(numbers: StateNumbers) -> list[str]:
     """Bytes moved, nest by nest, against the bytes that must be."""
     if not numbers.traffic:
         return []
-    moved, least = data_text(numbers.traffic), data_text(numbers.boundary)
+    moved, least = numbers.traffic_text(), data_text(numbers.boundary)
     per_byte = short_text(numbers.operations.value / numbers.traffic)
     done = count_text(numbers.operations)
-    forms = [f"With each nest touching its data once, {moved} move, for {done} operations: {per_byte} a byte."]
+    exact = not any(text.startswith("at most") for text in (moved, done))
+    ratio = f": {per_byte} a byte" if exact else ""
+    forms = [f"With each nest touching its data once, {moved} move, for {done} operations{ratio}."]
     if numbers.traffic > numbers.boundary and moved != least:
         forms.append(
-            f"Inputs and outputs take {least}, but the nests together touch {moved}: the difference is data that one "
-            "nest writes or reads and another reads again."
+            f"Inputs and outputs take {least}; with the temporaries, and what several nests touch counted for each, "
+            f"{moved} move."
         )
     return forms
 
@@ -187,9 +200,10 @@ def _fetches(context: Context) -> list[str]:
     if reuse < 2:
         return []
     times, tensor, elements = traffic.accesses.value, traffic.tensor, traffic.elements.value
+    each = f"{short_text(reuse)} times"
     return [
-        f"Nest {number} reads {tensor} {times} times for {elements} elements, {short_text(reuse)} times each.",
-        f"Each of the {elements} elements of {tensor} is read {short_text(reuse)} times in nest {number}.",
+        f"Nest {number} reads {tensor} {times} times for {elements} elements, each {each} on average.",
+        f"On average, each of {elements} elements of {tensor} is read {each} in nest {number}.",
     ]
 
 
@@ -203,10 +217,14 @@ def _serial(context: Context) -> list[str]:
     nest = context.numbers_before.nests.get(number)
     if nest is None or nest.parallel_iterations < 2:
         return []
-    parallel = nest.parallel_iterations
+    loops = [statement_at(context.before, path) for path in nest.independent]
+    names = [loop.variable for loop in loops if isinstance(loop, Loop)]
+    carry = "carries" if len(names) == 1 else "carry"
+    which = f"{'loop' if len(names) == 1 else 'loops'} {listed(names)} of nest {number}"
+    parallel = f"{nest.parallel_iterations} iterations{'' if len(names) == 1 else ' together'}"
     return [
-        f"Every loop is serial, though {parallel} iterations of nest {number} do not depend on each other.",
-        f"Nest {number} has {parallel} independent iterations, and no loop of the program uses that yet.",
+        f"Every loop is serial, though {which}, {parallel}, {carry} no dependence.",
+        f"{_capital(which)} {carry} no dependence: {parallel}, of which no loop kind makes use yet.",
     ]
 
 
@@ -215,11 +233,13 @@ def _are(names: Sequence[str]) -> str:
 
 
 def _alternatives(context: Context, most: int) -> str:
-    """A few other legal steps of the state, of other strategies first."""
-    order = sorted(
-        context.others,
-        key=lambda step: (step.strategy == context.step.strategy, digest(context.key, "other", call_text(step))),
-    )
+    """A few other legal steps of the state: those about the same statements, and of other strategies, first."""
+
+    def rank(step: Step) -> tuple[bool, bool, bytes]:
+        apart = not _is_about(context, step)
+        return apart, step.strategy == context.step.strategy, digest(context.key, "other", call_text(step))
+
+    order = sorted(context.others, key=rank)
     shown = [call_text(step) for step in order[:most]]
     if not shown:
         return ""
@@ -232,6 +252,14 @@ def _alternatives(context: Context, most: int) -> str:
             f"One could take {' or '.join(shown)} instead.",
         ),
     )
+
+
+def _is_about(context: Context, step: Step) -> bool:
+    """Whether a step names a statement that the explained one changes, or a tensor in one."""
+    nests = [context.before.body[number] for number in context.touched]
+    if "tensor" in step.args:
+        return any(a.tensor == step.args["tensor"] for nest in nests for a in accesses(nest))
+    return any(path[0] in context.touched for path in paths_of(step) if path)
 
 
 def _refused(context: Context) -> str:
@@ -254,35 +282,17 @@ def _refused(context: Context) -> str:
     )
 
 
-def _grouped(facts: Sequence[FactRecord]) -> list[FactRecord]:
-    """Facts of one name that follow each other, as one with the evidence of all."""
-    result: list[FactRecord] = []
-    for fact in facts:
-        if result and result[-1].name == fact.name:
-            both = f"{result[-1].evidence.rstrip('.')}, and {fact.evidence}"
-            result[-1] = result[-1].model_copy(update={"evidence": both})
-        else:
-            result.append(fact)
-    return result
-
-
 def _facts(facts: Sequence[FactRecord], form: str) -> list[Part]:
-    """A sentence a fact; where room is short, the later ones give their names only."""
+    """A sentence a fact. The first, which says what the arguments are, is spared before the others; the last, never."""
+    last = len(facts) - 1
     texts = [_fact_text(fact, form) for fact in facts]
     return [
-        Part(_capital(text) if _WORD.match(text) else text, 0 if number < 1 else 2, f"The fact {fact.name} holds.")
-        for number, (fact, text) in enumerate(zip(facts, texts, strict=True))
+        Part(
+            _capital(text) if _WORD.match(text) else text,
+            0 if number == last else 1 if number == last - 1 else 3 if number else 5,
+        )
+        for number, text in enumerate(texts)
     ]
-
-
-def _joined(facts: Sequence[FactRecord], opening: str, form: str) -> Part:
-    """One sentence of all facts; where room is short, the later ones give their names only."""
-    full = [_fact_text(fact, form) for fact in facts]
-    names = [fact.name for fact in facts[1:]]
-    short = f"{opening} {full[0]}."
-    if names:
-        short += f" The {'fact' if len(names) == 1 else 'facts'} {listed(names)} hold{'s' * (len(names) == 1)} too."
-    return Part(f"{opening} {'; '.join(full)}.", 2, short)
 
 
 def _fact_text(fact: FactRecord, form: str) -> str:
@@ -292,11 +302,12 @@ def _fact_text(fact: FactRecord, form: str) -> str:
 
 def _lines(context: Context, quoting: bool) -> str:
     """The changed lines; quoted, if they are short."""
+    only = "Only " if len(context.changed) == 1 else ""
     sentences: list[str] = []
     for one in context.changed[:2]:
         old, new = (_quoted(one.old), _quoted(one.new)) if quoting else ("", "")
-        lines, many = _capital(_line_numbers(one.at, len(one.old))), len(one.old) > 1
-        become = "become" if many else "becomes"
+        where, many = _line_numbers(one.at, len(one.old)), len(one.old) > 1
+        lines, become = _capital(where), "become" if many else "becomes"
         if not one.old:
             sentences.append(f"New after line {one.at}: {new}." if new else f"A statement is new after line {one.at}.")
         elif not one.new:
@@ -308,7 +319,7 @@ def _lines(context: Context, quoting: bool) -> str:
         elif len(one.new) != len(one.old):
             sentences.append(f"{lines} {become} {'one line' if len(one.new) == 1 else f'{len(one.new)} lines'}.")
         else:
-            sentences.append(f"{lines} {'change' if many else 'changes'}.")
+            sentences.append(_capital(f"{only}{where} {'change' if many else 'changes'}."))
     return " ".join(sentences)
 
 
@@ -322,17 +333,18 @@ def _line_numbers(at: int, count: int) -> str:
     return f"line {at + 1}" if count == 1 else f"lines {at + 1} {between} {at + count}"
 
 
-def _kept(context: Context) -> str:
-    """How much stays."""
-    rest = len(context.before.body) - len(context.touched)
-    if not rest:
+def _enabled(context: Context) -> str:
+    """A step that the program takes now and did not before."""
+    if context.enabled is None:
         return ""
+    call = call_text(context.enabled)
     return _pick(
         context,
-        "kept",
+        "enabled",
         (
-            f"The other {rest} statements stay as they are." if rest > 1 else "The other statement stays as it is.",
-            f"Left alone: {counted(rest, 'statement')}.",
+            f"It makes {call} possible.",
+            f"A step that is legal now, and was not on offer before, is {call}.",
+            f"Now {call} can follow.",
         ),
     )
 
@@ -343,7 +355,7 @@ def _moved(before: StateNumbers, after: StateNumbers) -> str:
     differ = [f"{name} from {old[name]} to {new[name]}" for name in old if old[name] != new[name]]
     same = [name for name in ("iterations", "operations", "traffic") if old[name] == new[name]]
     if not differ:
-        return f"Counted again, {listed(same)} are unchanged."
+        return ""
     return f"Counted again: {', '.join(differ)}{f'; {listed(same)} unchanged' if same else ''}."
 
 

@@ -56,6 +56,7 @@ def computed(context: Context) -> list[str]:
     texts = [fact.evidence for fact in context.facts]
     texts += [refused.fact.evidence for refused in context.refused]
     texts += [call_text(step) for step in (context.step, *context.others, *(r.step for r in context.refused))]
+    texts += [call_text(context.enabled)] if context.enabled else []
     texts += context.terms.values()
     texts += [str(len(context.facts)), str(touched_operations(context))]
     texts += map(purpose, context.before.body)

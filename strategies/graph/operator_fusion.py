@@ -24,10 +24,25 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from leir.edit import accesses, perfect_nest, replace_at, statement_at, statements_at, variables_of, walk
+from leir.analysis.access import tensors
+from leir.analysis.matching import common_levels
+from leir.edit import (
+    accesses,
+    enclosing,
+    iterations_around,
+    loops_around,
+    perfect_nest,
+    replace_at,
+    statement_at,
+    statements_at,
+    tensors_read,
+    tensors_written,
+    variables_of,
+    walk,
+)
 from leir.names import substitute_each, substitute_in
 from leir.printer import expression_text, header_text
-from leir.syntax import Alloc, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
+from leir.syntax import Access, Alloc, Expr, Guard, Loop, Path, Program, Stmt, Variable
 from strategies.base import (
     BitExact,
     Fact,
@@ -48,11 +63,14 @@ class OperatorFusion(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "The nests at {first} and {second} are neighbours with equal headers, {header}, and both use {shared}: in one "
-        "nest the second use comes in the same iteration, not after a pass of {iterations}.",
-        "{produced} is written by the nest at {first} and read by its neighbour at {second}, a pass of {iterations} "
-        "iterations later; in one nest, the iteration that writes it is the one that reads it.",
-        "Under {header} the program passes the same {iterations} iterations twice, at {first} and at {second}. One "
-        "pass can do the work of both.",
+        "nest the second use comes in the same iteration, not after the whole of the first nest.",
+        "The nest at {first} writes up to {whole} elements of {passed} before its neighbour at {second} reads any. An "
+        "iteration of {header} uses no more than {part} of these, all its own: in one nest they are used as soon as "
+        "they are made.",
+        "The nest at {second} reads {passed}, which its neighbour at {first} has just written, under the same header "
+        "{header}. In one nest each iteration can go on with what it has made.",
+        "The nests at {first} and {second} are neighbours and begin alike, with {header}: {iterations} iterations that "
+        "one nest can run once for both.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} stays once; inside it, the body of {second} follows the body of {first}. {renames}",
@@ -62,8 +80,10 @@ class OperatorFusion(Strategy):
     effect: ClassVar[tuple[str, ...]] = (
         "{statements_before} nests of this list become {statements_after}; each equation runs as often as before, "
         "with the same operands, so the results keep every bit.",
-        "No read changes its writer and no accumulation its order, so nothing changes in the results. {iterations} "
-        "iterations of loop overhead go.",
+        "No read changes its writer and no accumulation its order, so nothing changes in the results. The header runs "
+        "once instead of twice, which saves {overhead} iterations of loops.",
+        "Between the write and the read of an element of {passed} lay up to {whole} elements of it, and now {part} at "
+        "most, within one iteration of {header}. Each equation runs as before: the results keep every bit.",
     )
 
     path: Path
@@ -76,7 +96,7 @@ class OperatorFusion(Strategy):
             for number, node in enumerate(statements_at(program, path)):
                 second = _neighbour(program, (*path, number))
                 if isinstance(node, Loop | Guard) and second is not None:
-                    common = len(_common_levels(node, statement_at(program, second)))
+                    common = len(common_levels(node, statement_at(program, second)))
                     yield from (cls(path=(*path, number), depth=depth) for depth in range(common, 0, -1))
 
     def facts(self, program: Program) -> Iterator[Fact]:
@@ -84,16 +104,21 @@ class OperatorFusion(Strategy):
         yield Fact("path-is-a-nest", isinstance(first, Loop | Guard), describe_at(program, self.path))
         assert first is not None
         second = _neighbour(program, self.path)
-        evidence = "no nest follows it" if second is None else describe_at(program, second)
-        yield Fact("has-a-neighbour", second is not None, f"{path_text(self.path)}: {evidence}")
+        where = path_text(self.path)
+        evidence = f"no nest follows {where}" if second is None else f"after {where}, {describe_at(program, second)}"
+        yield Fact("has-a-neighbour", second is not None, evidence)
         assert second is not None
-        common = _common_levels(first, statement_at(program, second))
-        evidence = f"{len(common)} levels are equal from the outside in, not {self.depth}"
+        other = statement_at(program, second)
+        common = common_levels(first, other)
+        are = "level is equal" if len(common) == 1 else "levels are equal"
+        evidence = f"{len(common)} {are} from the outside in, not {self.depth}"
         if len(common) >= self.depth:
-            evidence = f"{header_text(_levels(first)[: self.depth])} at {path_text(self.path)} and {path_text(second)}"
+            headers = dict.fromkeys(header_text(_levels(nest)[: self.depth]) for nest in (first, other))
+            evidence = f"{where} and {path_text(second)} begin with {listed(headers)}"
         yield Fact("headers-are-equal", len(common) >= self.depth, evidence)
         after = self.rewrite(program)
-        yield flow_preserved(program, after, renamed_loops(program, after))
+        because = _flow_text(first, other, self.depth)
+        yield flow_preserved(program, after, renamed_loops(program, after), because=because)
 
     def rewrite(self, program: Program) -> Program:
         second = _neighbour(program, self.path)
@@ -114,25 +139,77 @@ class OperatorFusion(Strategy):
         pairs = _pairs(one, other, self.depth)
         renames = [f"its {v} is written {w}" for w, v in pairs if v != w]
         parent = self.path[:-1]
+        header = _levels(one)[: self.depth]
+        iterations = math.prod(n.extent for n in header if isinstance(n, Loop))
         result = {
             "first": path_text(self.path),
             "second": path_text(second),
-            "header": header_text(_levels(one)[: self.depth]),
-            "iterations": str(math.prod(n.extent for n in _levels(one)[: self.depth] if isinstance(n, Loop))),
-            "renames": f"In the second, {listed(renames)}." if renames else "No name changes.",
+            "header": header_text(header),
+            "iterations": str(iterations),
+            "renames": f"In the second, {listed(renames)}." if renames else "",
             "statements_before": str(sum(isinstance(s, Loop | Guard) for s in statements_at(before, parent))),
             "statements_after": str(sum(isinstance(s, Loop | Guard) for s in statements_at(after, parent))),
         }
+        if not any(isinstance(node, Guard) for node in (*header, *(n for _, n in enclosing(before, self.path)))):
+            result["overhead"] = str(iterations_around(before, self.path) * iterations)
         names: dict[str, Expr] = {v: Variable(w) for w, v in pairs}
         common = {w for w, _ in pairs}
         here = [a for a in dict.fromkeys(accesses(one)) if variables_of(a) <= common]
         again = [e for a in accesses(other) if variables_of(e := substitute_in(a, names)) <= common]
-        written = [s.target for _, s in walk(one) if isinstance(s, Equation)]
         if shared := [a for a in here if a in again]:
             result["shared"] = listed(map(expression_text, shared))
-        if produced := [a for a in shared if a in written]:
-            result["produced"] = listed(map(expression_text, produced))
+        passed = [t for t in _passed(one, other) if _subscripts_of_own(one, other, self.depth, t)]
+        if passed:
+            own = _subscripts_of_own(one, other, self.depth, passed[0])
+            shape = tensors(before)[passed[0]].shape
+            result["passed"] = passed[0]
+            outside = {loop.variable for loop in loops_around(before, self.path)}
+            used = [a.indices for nest in (one, other) for a in accesses(nest) if a.tensor == passed[0]]
+            sizes = {
+                n: size
+                for n, size in enumerate(shape)
+                if len({indices[n] for indices in used}) > 1 or not variables_of(used[0][n]) <= outside
+            }
+            whole, part = math.prod(sizes.values()), math.prod(size for n, size in sizes.items() if n not in own)
+            if part < whole:
+                result["whole"], result["part"] = str(whole), str(part)
         return result
+
+
+def _passed(one: Stmt, other: Stmt) -> list[str]:
+    """The tensors that the first nest writes and the second reads."""
+    return [tensor for tensor in tensors_written(one) if tensor in tensors_read(other)]
+
+
+def _flow_text(one: Stmt, other: Stmt, depth: int) -> str:
+    """How values flow between the two nests, once it is known that each keeps its writer."""
+    header = header_text(_levels(one)[:depth])
+    if passed := _passed(one, other):
+        if all(_subscripts_of_own(one, other, depth, tensor) for tensor in passed):
+            return f"an iteration of {header} reads only elements of {listed(passed)} that are its own"
+        return f"what the second nest reads of {listed(passed)} is complete by the same iteration of {header}"
+    if later := [tensor for tensor in tensors_written(other) if tensor in tensors_read(one)]:
+        return f"the second nest writes {listed(later)} only where the first has no more to read"
+    if both := [tensor for tensor in tensors_written(one) if tensor in tensors_written(other)]:
+        return f"both nests write {listed(both)}, and each element keeps its last write"
+    return "neither nest reads or writes what the other writes"
+
+
+def _subscripts_of_own(one: Stmt, other: Stmt, depth: int, tensor: str) -> set[int]:
+    """The subscripts of a tensor that are the variables of the common loops, each once and in every access.
+
+    With them, no two iterations of the header touch one element. Empty where a variable is none of the subscripts.
+    """
+    result: set[int] = set()
+    names: dict[str, Expr] = {v: Variable(w) for w, v in _pairs(one, other, depth)}
+    used = [a for a in accesses(one) if a.tensor == tensor]
+    used += [e for a in accesses(other) if isinstance(e := substitute_in(a, names), Access) and a.tensor == tensor]
+    for variable, _ in _pairs(one, other, depth):
+        found = [n for n in range(len(used[0].indices)) if all(a.indices[n] == Variable(variable) for a in used)]
+        if not found:
+            return set()
+        result.add(found[0])
+    return result
 
 
 def _neighbour(program: Program, path: Path) -> Path | None:
@@ -146,26 +223,6 @@ def _neighbour(program: Program, path: Path) -> Path | None:
 
 def _levels(nest: Stmt) -> list[Loop | Guard]:
     return [level for _, level in perfect_nest(nest)]
-
-
-def _common_levels(one: Stmt, other: Stmt) -> list[Loop | Guard]:
-    """The levels from the outside in that are equal in both."""
-    names: dict[str, Expr] = {}
-    common: list[Loop | Guard] = []
-    for a, b in zip(_levels(one), _levels(other), strict=False):
-        match a, b:
-            case Loop(), Loop():
-                axes_agree = a.kind != "B" or a.variable[:2] == b.variable[:2]
-                if (a.kind, a.extent, a.first) != (b.kind, b.extent, b.first) or not axes_agree:
-                    return common
-                names[b.variable] = Variable(a.variable)
-            case Guard(), Guard():
-                if substitute_in(b.condition, names) != a.condition:
-                    return common
-            case _:
-                return common
-        common.append(a)
-    return common
 
 
 def _pairs(one: Stmt, other: Stmt, depth: int) -> list[tuple[str, str]]:

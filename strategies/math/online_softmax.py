@@ -38,13 +38,16 @@ from leir.edit import (
     dtypes,
     iterations_around,
     nested,
+    perfect_nest,
     replace_at,
     sole_equation,
+    statement_at,
     statements_at,
+    variables_of,
     walk,
 )
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
-from leir.printer import expression_text, statement_text
+from leir.printer import expression_text, header_text, statement_text
 from leir.syntax import (
     Access,
     Alloc,
@@ -75,25 +78,28 @@ class OnlineSoftmax(Strategy):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{maximum} takes the maximum of each row and {sum} sums exp of the row relative to it, so that {operand} is "
-        "read twice: {traffic} bytes in {passes} passes here. A running maximum and sum need one pass for the two.",
-        "The nests at {first} and {second} differ only in what they reduce. The sum needs the final maximum, which is "
-        "why they are two passes over the same values; rescaling a running sum removes that need.",
+        "{maximum} is the maximum of each row and {sum} the sum of exp over the row, relative to it. {operand} is read "
+        "for the one and again for the other, {pair} bytes of the {traffic} that are read of it in all; a running "
+        "maximum and sum need one pass.",
+        "The nests at {first} and {second} have one header, {alike}, and differ in what they reduce. The sum needs the "
+        "final maximum, which is why they are two passes over the same values; rescaling a running sum removes that "
+        "need.",
         "Two reductions over the same rows, {first} and {second}: {maximum} first, then {sum} relative to it. Both can "
         "run together if the sum is corrected whenever the maximum rises.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Registers {running} and {total} keep the maximum of the values seen so far and the sum relative to it. When a "
         "value raises the maximum to {new}, {total} is multiplied by exp({running}-{new}); then exp of the value less "
-        "{new} is added. After the last value, {running} is {maximum} and {total} is {sum}.",
+        "{new} is added. At the row's end, {running} is {maximum} and {total} is {sum}.",
         "The nest at {second} goes. In that at {first}, each value updates {new}, the new maximum, then {total}, "
         "rescaled from {running} to {new}, then {running}; at the row's end they are stored as {maximum} and {sum}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Reading {operand} falls from {traffic} to {new_traffic} bytes, with {registers} registers a row. {guards} The "
-        "sum is formed relative to other maxima, so the result agrees to rounding, not bit for bit.",
-        "One nest of this list goes. {guards} The terms of {sum} are rounded otherwise than before, so results are "
-        "close but not equal in every bit; {maximum} is the same.",
+        "Reading {operand} falls from {traffic} to {new_traffic} bytes, for {registers} registers a row and a "
+        "rescaling of the sum at each value. {guards} The sum is formed relative to other maxima, so the result agrees "
+        "to rounding, not bit for bit.",
+        "One nest of this list goes. {guards} {sum} is rounded otherwise than before, so results are close but not "
+        "equal in every bit; {maximum} is the same.",
     )
 
     maximum: Path
@@ -112,19 +118,26 @@ class OnlineSoftmax(Strategy):
         siblings = bool(self.maximum) and self.maximum[:-1] == self.sum[:-1] and self.maximum < self.sum
         nests = [statement_or_none(program, path) for path in (self.maximum, self.sum)]
         single = all(nest is not None and sole_equation(nest) is not None for nest in nests)
-        where = f"{describe_at(program, self.maximum)}, {describe_at(program, self.sum)}"
-        shown = where if siblings and single else f"{where}: two nests of one equation each, the maximum's first"
+        shown = f"{path_text(self.maximum)} and {path_text(self.sum)} stand in one list, with one equation each"
+        if not siblings or not single:
+            where = f"{describe_at(program, self.maximum)}, {describe_at(program, self.sum)}"
+            shown = f"{where}: not two nests of one list with one equation each, the maximum's first"
         yield Fact("paths-are-nests-of-one-list", siblings and single, shown)
         (_, first), (_, second) = equations_of(program, self.maximum, self.sum)
         reason = why_not_reduction(program, self.maximum, "max=")
-        shown = reason or f"{statement_text(first)} is all that writes {first.target.tensor}"
+        over = ", ".join(_reduced(program, self.maximum, first))
+        shown = (
+            reason or f"{statement_text(first).rstrip(';')} reduces over {over} and alone writes {first.target.tensor}"
+        )
         yield Fact("maximum-is-a-full-reduction", not reason, shown)
         reason = why_not_reduction(program, self.sum, "+=")
         match = None if reason else softmax_at(program, self.maximum, self.sum)
-        shown = f"{statement_text(second)} sums exp of {expression_text(first.value)} less its row's maximum"
+        over = ", ".join(_reduced(program, self.sum, second))
+        shown = f"{statement_text(second).rstrip(';')} sums over {over} and subtracts that maximum, row by row"
         if match is None:
-            shown = (
-                reason or f"{statement_text(second)} is no sum of exp(a-D) with a and D as in {statement_text(first)}"
+            shown = reason or (
+                f"{statement_text(second)} is no sum of exp(a-D) with a and D as in {statement_text(first)}, or their "
+                "subscripts leave a loop open"
             )
         yield Fact("sum-uses-that-maximum", match is not None, shown)
         assert match is not None
@@ -156,16 +169,27 @@ class OnlineSoftmax(Strategy):
             "total": new[1],
             "new": new[2],
             "registers": str(len(new)),
-            "guards": "The values are bounded below, so neither exponential needs a guard."
+            "guards": "The values are bounded below, so no guard is needed; a value takes two exponentials, not one."
             if bounded
-            else "At each value one of the two exponentials is exp of 0, and is written 1.0.",
+            else "A value still takes one exponential at most; the other is exp of 0, written 1.0.",
         }
+        headers = {header_text(n for _, n in perfect_nest(statement_at(before, p))) for p in (self.maximum, self.sum)}
+        if len(headers) == 1:
+            result["alike"] = headers.pop()
         operand = next((a.tensor for a in accesses(match.value)), None)
         if operand and not any(isinstance(node, Guard) for p in (before, after) for _, node in walk(p)):
-            for term, program in (("traffic", before), ("new_traffic", after)):
-                result[term] = str(sum(_bytes_read(program, operand).values()))
-            result["operand"], result["passes"] = operand, str(len(_bytes_read(before, operand)))
+            old, new_lists = _bytes_read(before, operand), _bytes_read(after, operand)
+            if old and new_lists:
+                result["operand"] = operand
+                result["traffic"], result["new_traffic"] = str(sum(old.values())), str(sum(new_lists.values()))
+                result["pair"] = str(sum(old[origin.path[:-1]] for origin in match.origins))
         return result
+
+
+def _reduced(program: Program, nest: Path, equation: Equation) -> list[str]:
+    """The loops of a nest that its accumulation does not keep apart."""
+    levels = (level for _, level in perfect_nest(statement_at(program, nest)) if isinstance(level, Loop))
+    return [level.variable for level in levels if level.variable not in variables_of(equation.target)]
 
 
 def _rows_apart(after: Program, match: Softmax) -> Fact:
@@ -174,7 +198,7 @@ def _rows_apart(after: Program, match: Softmax) -> Fact:
     own = [(path, target) for path, target in stores if target in (match.maximum, match.total)]
     shared = [target for path, target in own if not writes_apart(after, path)]
     shown = " and ".join(expression_text(target) for target in shared or (match.maximum, match.total))
-    evidence = f"{shown} may be the element of more than one row" if shared else f"{shown} are another element each row"
+    evidence = f"{shown} may be the element of more than one row" if shared else f"each row has its own {shown}"
     return Fact("rows-are-apart", not shared, evidence)
 
 
@@ -182,15 +206,26 @@ def _same_terms(program: Program, step: OnlineSoftmax, match: Softmax) -> Fact:
     """That both reductions take the same terms in one nest, at the first's place, as they took in two."""
     before, after, origins = in_one_nest(program, step.maximum, step.sum, match)
     moved = [path for path, origin in origins.items() if origin in match.origins]
-    fact = flow_preserved(before, after, origins, unordered=moved)
+    names = f"{match.maximum.tensor} and {match.total.tensor}"
+    because = f"in one nest {names} take the terms that they took in two"
+    fact = flow_preserved(before, after, origins, unordered=moved, because=because)
     return fact if fact.holds else replace(fact, evidence=f"with exp and maximum left out of the sum, {fact.evidence}")
 
 
 def _bytes_read(program: Program, tensor: str) -> dict[Path, int]:
-    """The bytes of a tensor that each list of statements reads, one element in each entry of the list."""
+    """The bytes of a tensor that each list of statements reads, one element in each entry of the list.
+
+    Empty where a list reads more than one element in an entry.
+    """
     size = BYTES[dtypes(program)[tensor]]
-    readers = (path for path, s in walk(program) if isinstance(s, Equation) and reads(s.value, tensor))
-    return {path[:-1]: iterations_around(program, path) * size for path in readers}
+    read: dict[Path, set[Access]] = {}
+    for path, statement in walk(program):
+        if isinstance(statement, Equation) and reads(statement.value, tensor):
+            own = {access for access in accesses(statement.value) if access.tensor == tensor}
+            read.setdefault(path[:-1], set()).update(own)
+    if any(len(elements) > 1 for elements in read.values()):
+        return {}
+    return {path: iterations_around(program, (*path, 0)) * size for path in read}
 
 
 def _lower_bound(program: Program, match: Softmax) -> str | None:
@@ -248,5 +283,5 @@ def _can_be_guarded(program: Program, match: Softmax) -> tuple[bool, str]:
     if stored != dtype and (computing_type(dtype) != dtype or strong(promote(stored, dtype)) != dtype):
         return False, f"{text} is {stored} and may become -inf when it is stored as {dtype}, unseen by the guard"
     bound = _lower_bound(program, match)
-    unknown = f"{text} may be -inf: both exponentials are guarded where they would see inf-inf"
+    unknown = f"{text} may be -inf, so both exponentials are guarded where they would see inf-inf"
     return True, f"no guard is needed: {bound}" if bound else unknown

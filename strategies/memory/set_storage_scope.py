@@ -21,7 +21,7 @@ Inverse: set_storage_scope.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from leir.analysis.access import Tensor, tensors
@@ -39,10 +39,27 @@ from leir.edit import (
     statement_at,
     statements_at,
     variables_of,
+    walk_expression,
 )
-from leir.printer import header_text
-from leir.syntax import SCOPES, Access, Alloc, Expr, Guard, Loop, Path, Program, Scope, Stmt, Variable
-from strategies.base import BitExact, Fact, Level, Strategy, flow_preserved, listed, path_text, same_loops
+from leir.printer import expression_text, header_text
+from leir.syntax import (
+    SCOPES,
+    Access,
+    Alloc,
+    Binary,
+    Equation,
+    Expr,
+    Guard,
+    Loop,
+    Path,
+    Program,
+    Scope,
+    Select,
+    Stmt,
+    Variable,
+    reads,
+)
+from strategies.base import BitExact, Fact, Level, Strategy, counted, flow_preserved, listed, path_text, same_loops
 
 WORDS = {"g": "global memory", "s": "shared memory", "l": "local memory"}
 LARGEST = 2**31 - 1  # elements of a tensor
@@ -53,16 +70,17 @@ class SetStorageScope(Strategy):
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "All {uses} statements that touch {tensor} stand below {header}, and no value of it is needed from one "
-        "iteration of these loops to the next: {to} is enough for it.",
-        "{tensor} takes {bytes} in {source} for values that live no longer than one pass through {header}.",
-        "{tensor} is {shape} in {source}. In {to}, another choice of loops or of storage may become possible for the "
-        "{uses} statements that touch it.",
-        "{uses} statements touch {tensor}, {shape} of {dtype}; {source} is not the only memory that can hold them.",
+        "{tensor} is written at {writers} and read at {readers}, always in one iteration of {header}: {bytes} in "
+        "{source} for values that live no longer than that. {To} is enough for it.",
+        "No iteration of {header} needs a value of {tensor} from another, yet {tensor} has {shape} in {source}; "
+        "{fewer} in {to} will do.",
+        "{tensor} lives in {source}, anew in each iteration of {lifetime}. In {to} every iteration has elements of its "
+        "own, so that no storage ties the writes at {writers} and the reads at {readers} to one iteration.",
+        "{tensor} is written at {writers} and read at {readers}, and takes {bytes} in {source}; {to} can hold it too.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "{tensor} moves from {source} to {to}: {shape} becomes {new_shape}. {declaration}",
-        "What was {shape} in {source} is now {new_shape} in {to}, in every one of the {uses} statements. {declaration}",
+        "{tensor} moves from {source} to {to}: from {shape} to {new_shape}. {declaration}",
+        "In {uses}, {access} becomes {new_access}: {new_shape} in {to} instead of {shape} in {source}. {declaration}",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Its storage goes from {bytes} to {new_bytes}. Every read still finds the value of the same write, so "
@@ -86,24 +104,36 @@ class SetStorageScope(Strategy):
 
         tensor = tensors(program).get(self.tensor)
         role = tensor.role if tensor else "not a tensor of the program"
-        yield Fact("tensor-is-a-temporary", role == "temporary", f"{self.tensor} is {role}")
+        article = {"temporary": "a ", "input": "an ", "output": "an "}.get(role, "")
+        yield Fact("tensor-is-a-temporary", role == "temporary", f"{self.tensor} is {article}{role}")
         assert tensor is not None
-        yield Fact("scope-is-another", tensor.scope != self.scope, f"{self.tensor} is {tensor.scope}")
+        evidence = f"{self.tensor} is in {WORDS[tensor.scope]}"
+        yield Fact("scope-is-another", tensor.scope != self.scope, evidence)
         place = list_for(program, self.tensor, self.scope)
-        uses = listed([path_text(path) for path in dict.fromkeys(statements_using(program, self.tensor))])
-        where = f"the list at {path_text(place)}" if place is not None else f"no list for {self.scope}"
-        yield Fact("accesses-share-a-list", place is not None, f"{where} holds every access: {uses}")
+        uses = _paths_text(statements_using(program, self.tensor))
+        where = f"no list for {WORDS[self.scope]} holds" if place is None else f"{_list_text(program, place)} hold"
+        yield Fact("accesses-share-a-list", place is not None, f"{where} every access: {uses}")
         assert place is not None
         size = math.prod(_Move(program, tensor, place).shape)
         limits = Limits()
-        largest, owner = {
-            "g": (LARGEST, "a tensor"),
-            "s": (limits.shared_bytes // BYTES[tensor.dtype], "the shared memory of a block"),
-            "l": (limits.local_bytes // BYTES[tensor.dtype], "the local memory of a thread"),
+        largest, most = {
+            "g": (LARGEST, f"{LARGEST} are the most of a tensor"),
+            "s": (limits.shared_bytes // BYTES[tensor.dtype], f"a block has {limits.shared_bytes} bytes"),
+            "l": (limits.local_bytes // BYTES[tensor.dtype], f"a thread has {limits.local_bytes} bytes"),
         }[self.scope]
-        yield Fact("size-fits", size <= largest, f"{size} elements of {tensor.dtype}, {owner} holds {largest}")
+        taken = "" if self.scope == "g" else f" take {size * BYTES[tensor.dtype]} bytes"
+        if size == 1:
+            taken = taken.replace("take", "takes")
+        yield Fact("size-fits", size <= largest, f"{counted(size, 'element')} of {tensor.dtype}{taken}, {most}")
         after = self.rewrite(program)
-        yield flow_preserved(program, after, same_loops(program, after))
+        yield flow_preserved(program, after, same_loops(program, after), because=self._lifetime_text(program, after))
+
+    def _lifetime_text(self, before: Program, after: Program) -> str:
+        """How long a value lives that the narrower of the two declarations allows."""
+        narrow = max((before, after), key=lambda p: len(tensors(p)[self.tensor].alloc or ()))
+        alloc = tensors(narrow)[self.tensor].alloc or ()
+        header = header_text(node for _, node in enclosing(narrow, alloc)) if len(alloc) > 1 else ""
+        return f"no value of {self.tensor} passes from one iteration of {header} to another" if header else ""
 
     def rewrite(self, program: Program) -> Program:
         tensor = tensors(program)[self.tensor]
@@ -126,29 +156,78 @@ class SetStorageScope(Strategy):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         old, new = tensors(before)[self.tensor], tensors(after)[self.tensor]
         using = list(dict.fromkeys(statements_using(before, self.tensor)))
+        writers = [p for p in using if _writes(statement_at(before, p), self.tensor)]
+        readers = [p for p in using if _reads(statement_at(before, p), self.tensor)]
         result = {
             "tensor": self.tensor,
-            "dtype": old.dtype,
             "source": WORDS[old.scope],
             "to": WORDS[new.scope],
+            "To": WORDS[new.scope].capitalize(),
             "shape": _shape_text(old),
             "new_shape": _shape_text(new),
             "bytes": _size_text(old),
             "new_bytes": _size_text(new),
-            "uses": str(len(using)),
+            "writers": _paths_text(writers),
+            "readers": _paths_text(readers) if readers else "no place",
             "declaration": "It needs no declaration: undeclared tensors are global."
             if new.alloc is None
             else f"It is declared at {path_text(new.alloc)}, ahead of the statements that use it.",
         }
+        if math.prod(new.shape) < math.prod(old.shape):
+            result["fewer"] = _shape_text(new)
         place = list_for(before, self.tensor, self.scope)
-        if place and len(place) > len(old.alloc or (0,)) - 1:
+        home = len(old.alloc or (0,)) - 1
+        if place and len(place) > home:
             result["header"] = header_text(node for _, node in enclosing(before, (*place, 0)))
+        elif self.scope == "g" and home and readers:
+            result["lifetime"] = header_text(node for _, node in enclosing(before, old.alloc or ()))
+        accessed, moved = (
+            list(dict.fromkeys(a for a in accesses(p) if a.tensor == self.tensor)) for p in (before, after)
+        )
+        if accessed != moved and len(accessed) == 1:
+            result["access"], result["new_access"] = expression_text(accessed[0]), expression_text(moved[0])
+            result["uses"] = "the statement" if len(using) == 1 else f"its {len(using)} statements"
         counts = [
             _accesses_in(statement_at(before, path), self.tensor) * iterations_around(before, path) for path in using
         ]
-        guarded = any(isinstance(node, Guard) for path in using for _, node in enclosing(before, path))
-        result["touches"] = f"{'Up to ' if guarded else ''}{sum(counts)}"
+        maybe = any(isinstance(node, Guard) for path in using for _, node in enclosing(before, path))
+        maybe |= any(
+            _has_choice(expression) for path in using for expression in expressions(statement_at(before, path))
+        )
+        result["touches"] = f"{'Up to ' if maybe else ''}{sum(counts)}"
         return result
+
+
+def _paths_text(paths: Iterable[Path]) -> str:
+    return listed(path_text(path) for path in dict.fromkeys(paths))
+
+
+def _list_text(program: Program, place: Path) -> str:
+    """The list of statements at a path, in words that `hold` can follow."""
+    if not place:
+        return "the statements of the program"
+    return f"the statements below {header_text(node for _, node in enclosing(program, (*place, 0)))}"
+
+
+def _has_choice(expression: Expr) -> bool:
+    """Whether a part of an expression may not be computed."""
+    parts = (part for _, part in walk_expression(expression))
+    return any(isinstance(part, Select) or (isinstance(part, Binary) and part.op in ("&&", "||")) for part in parts)
+
+
+def _writes(statement: Stmt, tensor: str) -> bool:
+    return isinstance(statement, Equation) and statement.target.tensor == tensor
+
+
+def _reads(statement: Stmt, tensor: str) -> bool:
+    """Whether a statement reads a tensor, other than to accumulate into it."""
+    match statement:
+        case Equation(target, _, value):
+            return any(reads(part, tensor) for part in (*target.indices, value))
+        case Guard(condition):
+            return reads(condition, tensor)
+        case Loop() | Alloc():
+            return False
 
 
 class _Move:
@@ -183,7 +262,7 @@ def _accesses_in(statement: Stmt, tensor: str) -> int:
 
 
 def _shape_text(tensor: Tensor) -> str:
-    return f"{'x'.join(map(str, tensor.shape))} elements" if tensor.shape else "one element"
+    return f"{'x'.join(map(str, tensor.shape))} elements" if math.prod(tensor.shape) > 1 else "one element"
 
 
 def _size_text(tensor: Tensor) -> str:

@@ -17,18 +17,37 @@ Inverse: loop_reorder.
 """
 
 from collections.abc import Iterator
+from math import prod
 from typing import ClassVar
 
+from leir.analysis.access import tensors
+from leir.analysis.dependence import carries_dependence
 from leir.analysis.flow import flow_difference
+from leir.analysis.matching import common_levels
+from leir.analysis.strides import stride
 from leir.analysis.types import is_float, type_of
-from leir.edit import accesses, dtypes, expressions, nested, perfect_nest, replace_at, statement_at, variables_of, walk
+from leir.edit import (
+    accesses,
+    dtypes,
+    enclosing,
+    expressions,
+    iterations_around,
+    loops_around,
+    nested,
+    perfect_nest,
+    replace_at,
+    statement_at,
+    variables_of,
+    walk,
+)
 from leir.printer import expression_text, header_text
-from leir.syntax import Access, Binary, Equation, Expr, Guard, Loop, Path, Program, Variable
+from leir.syntax import Equation, Guard, Loop, Path, Program, Variable
 from strategies.base import (
     BitExact,
     Fact,
     Level,
     Strategy,
+    counted,
     describe_at,
     flow_preserved,
     listed,
@@ -43,24 +62,31 @@ class LoopReorder(Strategy):
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "In {header} the innermost loop is {innermost}; with {new_innermost} innermost, {unit} is walked along memory.",
+        "In {header} the innermost loop is {innermost}, along which {unit} moves by {stride}; along {new_innermost} it "
+        "moves by one.",
+        "With {inner} outside, the nest begins like its neighbour at {alike}, with {alike_loops} in common, "
+        "where it has {alike_before} now.",
         "{fixed} does not depend on {new_innermost}: with that loop innermost, its element stays the same from one "
         "iteration to the next, and can stay in a register.",
-        "{header} is one of the orders of its loops. With {inner}, of {inner_extent} iterations, outside {outer}, of "
-        "{outer_extent}, other steps come within reach.",
-        "The nest is perfect from {outer} down to {inner}, and nothing ties the two to this order.",
+        "Loop {outer} carries a dependence, {independent} does not: outside, its {inner_extent} iterations are "
+        "independent of each other and can run apart.",
+        "The loops of {header} are started {starts} times in all; with {inner}, of {fewer} iterations, outside "
+        "{outer}, of {outer_extent}, it is {new_starts} times.",
+        "Loops {outer} and {inner}, of {outer_extent} and {inner_extent} iterations, may stand in either order; "
+        "{new_header} is the other one.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Loops {outer} and {inner} swap: {header} becomes {new_header}. The equations below stay as they are.",
         "{inner} moves out and {outer} in, so that {header} is now {new_header}; nothing else changes.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{exact}: the results keep every bit. Work stays the same, only its order changes.",
-        "{sums} takes its terms in another order, so the results agree to rounding, not bit for bit.",
-        "Along the innermost loop, {near} of {accesses} accesses stay in place or move by one element, where it were "
-        "{near_before}. {exact}.",
-        "Along the innermost loop, {near} of {accesses} accesses stay in place or move by one element, where it were "
-        "{near_before}. {sums} adds up in another order, which changes its rounding.",
+        "{exact}, so the results keep every bit. The same iterations run, in another order.",
+        "{sums} {add} up in another order, so the results agree to rounding, not bit for bit.",
+        "Along the innermost loop, the accesses that stay in place or move by one element go from {near_before} to "
+        "{near} of {accesses}. {exact}.",
+        "Along the innermost loop, the accesses that stay in place or move by one element go from {near_before} to "
+        "{near} of {accesses}. {sums} {add} up in another order, which changes roundings.",
+        "{exact}: no bit changes. Its loops are started {new_starts} times in all instead of {starts}.",
     )
 
     outer: Path
@@ -75,14 +101,21 @@ class LoopReorder(Strategy):
                 yield from (cls(outer=path, inner=inner) for inner in loops)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        for path in (self.outer, self.inner):
-            found = isinstance(statement_or_none(program, path), Loop)
-            yield Fact("paths-are-loops", found, describe_at(program, path))
+        paths = (self.outer, self.inner)
+        found = all(isinstance(statement_or_none(program, path), Loop) for path in paths)
+        yield Fact("paths-are-loops", found, " and ".join(describe_at(program, path) for path in paths))
         below = [path for path, _ in perfect_nest(statement_at(program, self.outer), self.outer)]
-        evidence = f"the levels at {listed(map(path_text, below))} hold nothing but each other"
-        yield Fact("nest-is-perfect", self.inner in below[1:], evidence)
+        perfect = self.inner in below[1:]
+        evidence = f"each level from {path_text(self.outer)} to {path_text(self.inner)} holds nothing but the next"
+        if not perfect:
+            deepest = path_text(below[-1])
+            evidence = (
+                f"{path_text(self.inner)} is no level below {path_text(self.outer)} in a nest perfect to {deepest}"
+            )
+        yield Fact("nest-is-perfect", perfect, evidence)
         after = self.rewrite(program)
-        yield flow_preserved(program, after, same_loops(program, after), unordered=_accumulations(after))
+        order, because = same_loops(program, after), self._order_text(program, after)
+        yield flow_preserved(program, after, order, unordered=self._accumulations(after), because=because)
 
     def rewrite(self, program: Program) -> Program:
         nest = perfect_nest(statement_at(program, self.outer), self.outer)
@@ -97,7 +130,7 @@ class LoopReorder(Strategy):
 
     def is_bit_exact(self, program: Program) -> bool:
         after = self.rewrite(program)
-        exact = _accumulations(after, exact=True)
+        exact = self._accumulations(after, exact=True)
         return flow_difference(program, after, same_loops(program, after), unordered=exact) is None
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
@@ -109,63 +142,108 @@ class LoopReorder(Strategy):
             "inner": inner.variable,
             "outer_extent": str(outer.extent),
             "inner_extent": str(inner.extent),
-            "header": header_text(level for _, level in old),
-            "new_header": header_text(level for _, level in new),
+            "header": header_text(_shown(old)),
+            "new_header": header_text(_shown(new)),
         }
-        if self.is_bit_exact(before):
-            result["exact"] = "Every sum takes its terms in the order it had"
+        targets = dict.fromkeys(node.target.tensor for node in self._equations(after) if node.op != "=")
+        takes = f"{listed(targets)} {'take their' if len(targets) > 1 else 'takes its'} terms" if targets else ""
+        if not self.is_bit_exact(before):
+            result["sums"], result["add"] = listed(targets), "add" if len(targets) > 1 else "adds"
+        elif not targets:
+            result["exact"] = "No equation below accumulates"
+        elif flow_difference(before, after, same_loops(before, after)) is None:
+            result["exact"] = f"{takes} in the order they had"
         else:
-            targets = [
-                statement_at(after, path) for path in _accumulations(after) if path[: len(self.outer)] == self.outer
-            ]
-            result["sums"] = listed(dict.fromkeys(s.target.tensor for s in targets if isinstance(s, Equation)))
+            result["exact"] = f"{takes} in another order, which no maximum, minimum or integer shows"
+        if carries_dependence(before, self.outer) and not carries_dependence(after, self.outer):
+            result["independent"] = inner.variable
+        result.update(self._alike(before, after))
         innermost, new_innermost = ([n.variable for _, n in nest if isinstance(n, Loop)][-1] for nest in (old, new))
+        if not any(isinstance(node, Guard) for _, node in (*old, *enclosing(before, self.outer))):
+            starts, new_starts = (iterations_around(before, self.outer) * _starts(nest) for nest in (old, new))
+            if starts != new_starts:
+                result["starts"], result["new_starts"] = str(starts), str(new_starts)
+            if new_starts < starts:
+                result["fewer"] = str(inner.extent)
         if innermost == new_innermost:
             return result
         used = list(dict.fromkeys(a for node in old[-1][1].body for a in accesses(node)))
-        steps, new_steps = ([_step(a, variable) for a in used] for variable in (innermost, new_innermost))
+        shapes = {name: tensor.shape for name, tensor in tensors(before).items()}
+        steps, new_steps = ([stride(a, v, shapes[a.tensor]) for a in used] for v in (innermost, new_innermost))
         result["innermost"], result["new_innermost"] = innermost, new_innermost
         result["accesses"] = str(len(used))
         result["near_before"], result["near"] = (str(sum(s in (0, 1) for s in each)) for each in (steps, new_steps))
-        for term, step in (("fixed", 0), ("unit", 1)):
-            gained = [expression_text(a) for a, s, t in zip(used, steps, new_steps, strict=True) if t == step != s]
-            if gained:
-                result[term] = gained[0]
+        gained = list(zip(used, steps, new_steps, strict=True))
+        if int(result["near"]) < int(result["near_before"]):
+            return result
+        if fixed := [a for a, s, t in gained if t == 0 != s]:
+            result["fixed"] = expression_text(fixed[0])
+        if unit := [(a, s) for a, s, t in gained if t == 1 and s is not None and s > 1]:
+            result["unit"], result["stride"] = expression_text(unit[0][0]), counted(unit[0][1], "element")
         return result
 
+    def _equations(self, program: Program) -> list[Equation]:
+        return [node for _, node in walk(statement_at(program, self.outer)) if isinstance(node, Equation)]
 
-def _step(access: Access, variable: str) -> int | None:
-    """By how many elements an access moves when the variable grows by one: 0, 1, or None for anything else."""
-    if variable not in variables_of(access):
-        return 0
-    *leading, last = access.indices
-    ahead = any(variable in variables_of(index) for index in leading)
-    return 1 if not ahead and _slope(last, variable) == 1 else None
+    def _accumulations(self, program: Program, *, exact: bool = False) -> list[Path]:
+        """The nest's accumulations whose terms' order can change nothing but roundings; with `exact`, not even those.
+
+        A float cut to an integer at each step is none of them.
+        """
+        result: list[Path] = []
+        types = dtypes(program)
+        for path, node in walk(statement_at(program, self.outer), self.outer):
+            if isinstance(node, Equation) and node.op != "=":
+                to_float = is_float(types[node.target.tensor])
+                keeps_bits = node.op in ("max=", "min=") or not to_float
+                if (to_float or not is_float(type_of(node.value, types))) and (keeps_bits or not exact):
+                    result.append(path)
+        return result
+
+    def _alike(self, before: Program, after: Program) -> dict[str, str]:
+        """The terms of a neighbour of the nest whose header is more alike after the step; none without one."""
+        for number in (self.outer[-1] - 1, self.outer[-1] + 1):
+            path = (*self.outer[:-1], number)
+            if number < 0 or not isinstance(statement_or_none(before, path), Loop):
+                continue
+            neighbour = statement_at(before, path)
+            old, new = (len(common_levels(statement_at(p, self.outer), neighbour)) for p in (before, after))
+            if new > old:
+                loops = {"alike_loops": counted(new, "level"), "alike_before": str(old or "none")}
+                return {"alike": path_text(path), **loops}
+        return {}
+
+    def _order_text(self, before: Program, after: Program) -> str:
+        """What becomes of the order in which elements take their values; empty where the subscripts do not show it."""
+        around = [loop.variable for loop in loops_around(before, self.outer)]
+        nests = [perfect_nest(statement_at(program, self.outer)) for program in (before, after)]
+        old, new = ([*around, *(n.variable for _, n in nest if isinstance(n, Loop))] for nest in nests)
+        declared = {name for name, tensor in tensors(before).items() if len(tensor.alloc or ()) > 1}
+        parts: list[str] = []
+        for equation in dict.fromkeys(self._equations(after)):
+            tensor, indices = equation.target.tensor, equation.target.indices
+            over = [variable for variable in old if variable not in variables_of(equation.target)]
+            plain = all(Variable(variable) in indices for variable in old if variable not in over)
+            if not plain or tensor in declared or (over and equation.op == "="):
+                return ""
+            ordered = [variable for variable in new if variable in over]
+            if not over:
+                parts.append(f"every iteration of {listed(old)} has an element of {tensor} of its own")
+            elif over == ordered:
+                parts.append(f"the terms of {tensor} still come in the order of {listed(over)}")
+            else:
+                parts.append(f"the terms of {tensor} come by {listed(ordered)} from the outside in, not {listed(over)}")
+        return ", and ".join(dict.fromkeys(parts))
 
 
-def _slope(expression: Expr, variable: str) -> int | None:
-    """The coefficient of a variable in a sum; None where it stands in anything else."""
-    match expression:
-        case Variable(name) if name == variable:
-            return 1
-        case Binary("+" | "-" as op, left, right):
-            a, b = _slope(left, variable), _slope(right, variable)
-            return None if a is None or b is None else a + b if op == "+" else a - b
-        case _:
-            return None if variable in variables_of(expression) else 0
+def _shown(nest: tuple[tuple[Path, Loop | Guard], ...]) -> list[Loop | Guard]:
+    """The levels of a nest, without the guards where these stand below all loops: they stay there."""
+    levels = [level for _, level in nest]
+    loops = [level for level in levels if isinstance(level, Loop)]
+    return list(loops) if levels[: len(loops)] == loops else levels
 
 
-def _accumulations(program: Program, *, exact: bool = False) -> list[Path]:
-    """The accumulations whose terms' order can change nothing but roundings; with `exact`, not even those.
-
-    A float cut to an integer at each step is none of them.
-    """
-    result: list[Path] = []
-    types = dtypes(program)
-    for path, node in walk(program):
-        if isinstance(node, Equation) and node.op != "=":
-            to_float = is_float(types[node.target.tensor])
-            keeps_bits = node.op in ("max=", "min=") or not to_float
-            if (to_float or not is_float(type_of(node.value, types))) and (keeps_bits or not exact):
-                result.append(path)
-    return result
+def _starts(nest: tuple[tuple[Path, Loop | Guard], ...]) -> int:
+    """How often the loops of a nest without guards are started: each once for every iteration of those around it."""
+    extents = [level.extent for _, level in nest if isinstance(level, Loop)]
+    return sum(prod(extents[:number]) for number in range(len(extents)))

@@ -21,10 +21,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from leir.edit import iterations_around, replace_at, statement_at, walk
+from leir.analysis.cost import cost
+from leir.edit import enclosing, iterations_around, perfect_nest, replace_at, statement_at, walk
 from leir.names import free_variables, substitute_each, unused_variable, variables_around
 from leir.printer import expression_text
-from leir.syntax import Binary, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
+from leir.syntax import Alloc, Binary, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
 
 FACTORS = (2, 3, 4, 8, 16, 32, 64)
@@ -35,30 +36,31 @@ class LoopSplit(Strategy):
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
+        "The first pass of loop {variable} at {path} reads {loop_read} bytes and writes {loop_written}; the first "
+        "{factor} of its {extent} iterations read {block_read} and write {block_written}. Such a block can be kept "
+        "near by itself.",
+        "Loop {variable} at {path} runs {extent} iterations in one piece. The first {factor} of them read {block_read} "
+        "bytes and write {block_written}: a piece that can be ordered, bound or unrolled apart.",
         "Loop {variable} at {path} runs {extent} iterations in one piece; in blocks of {factor}, its two parts can be "
         "ordered, bound or unrolled apart.",
-        "With its {extent} iterations, {variable} is the loop to cut: a block of {factor} is a size that later steps "
-        "can stage, unroll or bind.",
-        "Loop {variable} is passed {iterations} times in all; blocks of {factor} give a second loop to work with, at "
-        "the same order of execution.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Loop {variable} of {extent} becomes {outer} blocks of {factor}: {variable} counts blocks, the new loop "
         "{inner} runs within one, and {variable} is written {index} below. {divides}, so no guard is needed.",
         "Every {variable} below the loop becomes {index}, where {variable} now runs over {outer} blocks and {inner} "
-        "over the {factor} iterations of a block; {divides}.",
+        "over the {factor} iterations of a block. {divides}.",
         "Loop {variable} of {extent} becomes {outer} blocks of {factor}, and {variable} is written {index} below. The "
         "last block has only {rest} of them: the guard {guard} cuts it short.",
         "{variable} becomes {index}: {variable} over {outer} blocks, {inner} over {factor} iterations. A tail of "
         "{rest} is left over, so the body runs under {guard}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The iterations run in the order they had, so every result keeps its bits; {divides}, and work and traffic "
-        "stay as they are.",
+        "The iterations run in the order they had, so every result keeps its bits. Alone the step saves nothing: "
+        "work and traffic stay, and loop {inner} is started {starts} times.",
         "Nothing is computed in another order, and no value changes its producer. What is new is a loop of {factor} "
         "that can move on its own.",
-        "Order and traffic stay as they are. The guard costs a comparison at each of {guarded} iterations of the two "
-        "loops, for {extent} that do work.",
+        "Order and traffic stay as they are, and with them every bit. The guard is tested {tested} times, and lets "
+        "the body run {passed} times.",
     )
 
     path: Path
@@ -79,9 +81,12 @@ class LoopSplit(Strategy):
             evidence = f"{loop.variable} runs {loop.extent} iterations, not more than {self.factor}"
         elif tail:
             condition = expression_text(_guard(loop, self.factor, _inner_name(program, self.path)))
-            evidence = f"{loop.extent} = {blocks}*{self.factor} + {tail}, the tail under the guard {condition}"
+            evidence = f"{loop.extent} = {blocks}*{self.factor} + {tail}, so the guard {condition} ends the last block"
         else:
             evidence = f"{loop.extent} = {blocks}*{self.factor}, no tail"
+        if self.factor < loop.extent:
+            index = expression_text(_index(loop, self.factor, _inner_name(program, self.path)))
+            evidence += f"; {index} takes each value of {loop.variable} once, in order"
         yield Fact("factor-is-below-the-extent", self.factor < loop.extent, evidence)
 
     def rewrite(self, program: Program) -> Program:
@@ -108,17 +113,44 @@ class LoopSplit(Strategy):
             "factor": str(self.factor),
             "outer": str(outer.extent),
             "index": expression_text(_index(loop, self.factor, inner.variable)),
-            "iterations": str(iterations_around(before, self.path) * loop.extent),
         }
+        around = [node for _, node in enclosing(before, self.path)]
+        if not any(isinstance(node, Guard) for node in around):
+            result["starts"] = str(iterations_around(before, self.path) * outer.extent)
+            for term, extent in (("loop", loop.extent), ("block", self.factor)):
+                if touched := _bytes_of_pass(before, self.path, extent):
+                    result[f"{term}_read"], result[f"{term}_written"] = map(str, touched)
         if loop.extent % self.factor == 0:
             return {**result, "divides": f"{self.factor} divides {loop.extent}"}
-        guard = expression_text(_guard(loop, self.factor, inner.variable))
-        return {
-            **result,
-            "guard": guard,
-            "rest": str(loop.extent % self.factor),
-            "guarded": str(outer.extent * self.factor),
-        }
+        condition = _guard(loop, self.factor, inner.variable)
+        guard = next(p for p, n in perfect_nest(outer, self.path) if isinstance(n, Guard) and n.condition == condition)
+        result.update(guard=expression_text(condition), rest=str(loop.extent % self.factor))
+        above = [node for _, node in enclosing(after, guard)]
+        if not any(isinstance(node, Guard) for node in above):
+            tested = iterations_around(after, guard)
+            passed = tested // (outer.extent * self.factor) * loop.extent
+            result.update(tested=str(tested), passed=str(passed))
+        return result
+
+
+def _bytes_of_pass(program: Program, path: Path, extent: int) -> tuple[int, int] | None:
+    """Bytes that a loop's first iterations, as many as `extent`, read and write in one iteration of the loops around.
+
+    None where they cannot be counted exactly.
+    """
+    loop = statement_at(program, path)
+    assert isinstance(loop, Loop)
+    alone: Stmt = replace(loop, extent=extent)
+    for number, (_, level) in reversed(list(zip(path[1:], enclosing(program, path), strict=True))):
+        assert isinstance(level, Loop)
+        declared = (s for n, s in enumerate(level.body) if isinstance(s, Alloc) and n != number)
+        alone = replace(level, extent=1, body=(*declared, alone))
+    (nest,) = cost(replace(program, body=(*(s for s in program.body if isinstance(s, Alloc)), alone))).nests
+    traffic = (nest.reads, nest.writes)
+    if not all(one.elements.exact for each in traffic for one in each):
+        return None
+    read, written = (sum(one.bytes for one in each) for each in traffic)
+    return read, written
 
 
 def _inner_name(program: Program, path: Path) -> str:

@@ -4,6 +4,8 @@ import pytest
 
 from leir.analysis.cost import NestCost, cost
 from leir.analysis.footprint import POINTS, Count
+from leir.analysis.strides import stride
+from leir.edit import accesses
 from leir.parser import parse
 from tests.leir.walking import walked
 from tests.programs import random_program
@@ -143,3 +145,14 @@ def test_counts_agree_with_running_the_loops(seed: int) -> None:
                     accesses, elements = touched[use.tensor]
                     assert not use.elements.exact or use.elements.value == elements, use
                     assert not use.accesses.exact or use.accesses.value == accesses, use
+
+
+@pytest.mark.parametrize(
+    ("access", "expected"),
+    [("A_{i,j,k}", 1), ("A_{i,k,j}", 5), ("A_{k,i,j}", 20), ("A_{i,j,i*2+j}", 0), ("A_{i,j,(k-i)*3}", 3),
+     ("A_{i,k,4-k}", 4), ("A_{i,k//2,j}", None)],
+)  # fmt: skip
+def test_strides(access: str, expected: int | None) -> None:
+    program = parse(f"in A_{{3,4,5}};out C;L^2_{{i}}L^2_{{j}}L^2_{{k}}[C+={access};]")
+    read = next(a for a in accesses(program) if a.tensor == "A")
+    assert stride(read, "k", (3, 4, 5)) == expected

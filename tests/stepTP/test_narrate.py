@@ -12,11 +12,13 @@ from stepTP.narrate.call import NotACall, call_text, parse_call
 from stepTP.narrate.compose import LENGTH, length
 from stepTP.narrate.difference import changes, diff_text
 from stepTP.narrate.ground import ungrounded
+from stepTP.narrate.next_step import next_step
 from stepTP.narrate.recover import recover_step
 from stepTP.narrate.task import explain
 from stepTP.records import Step, row_id
 from stepTP.tokens import count_tokens
-from strategies.catalog import names
+from strategies.base import Refused
+from strategies.catalog import names, parse_step
 from tests.programs import random_text
 
 SOFTMAX = """in A_{16,512};out C_{16,512};
@@ -91,6 +93,27 @@ def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> Non
     for _, reasoning in explained:
         assert not re.search(r"\.\.|  |\{name\}|: \.|, \.|None|nothing and|^\W", reasoning), reasoning
         assert all(paragraph[-1] == "." for paragraph in reasoning.split("\n\n")), reasoning
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "expected"),
+    [
+        (LINEAR, "operator_fusion(path=(1), depth=2)", 'set_storage_scope(tensor="E", scope="l")'),
+        (SOFTMAX.replace("16,512}_{i,j}[D", "512,16}_{j,i}[D"), "loop_reorder(outer=(0), inner=(0,0))",
+         "operator_fusion(path=(0), depth=1)"),
+        (SOFTMAX, "loop_split(path=(0,0), factor=8)", "loop_reorder(outer=(0,0), inner=(0,0,0))"),
+        (SOFTMAX, "loop_reorder(outer=(2), inner=(2,0))", None),
+    ],
+)  # fmt: skip
+def test_what_a_step_makes_possible(text: str, step: str, expected: str | None) -> None:
+    before, taken = parse(text), parse_call(step)
+    after = parse_step(taken.model_dump()).apply(before).program
+    found = next_step(before, after, taken, changes(to_text(before), to_text(after)))
+    assert (found and call_text(found)) == expected
+    if found:
+        parse_step(found.model_dump()).apply(after)
+        with pytest.raises(Refused):
+            parse_step(found.model_dump()).apply(before)
 
 
 def test_what_is_not_there_is_found() -> None:

@@ -1,0 +1,71 @@
+"""A step that a step makes possible: the program after it offers it, and the program before it none like it."""
+
+from collections.abc import Iterable, Sequence
+
+from leir.names import tensor_names
+from leir.syntax import Program
+from stepTP.narrate.difference import Change
+from stepTP.records import Step, step_json
+from strategies.base import Refused, Strategy
+from strategies.catalog import strategies
+
+TRIED = 2  # candidates, for each step that is explained
+
+
+def next_step(before: Program, after: Program, taken: Step, changed: Sequence[Change]) -> Step | None:
+    """A legal step of another strategy where the program changed, whose like the program before does not offer.
+
+    The strategy must have more candidates than before: a loop that only moved is no new one. Few are tried: None means
+    that none was found.
+    """
+    if len(changed) != 1:
+        return None
+    (change,) = changed
+    old, new = ((change.at - 1, change.at - 1 + len(lines)) for lines in (change.old, change.new))
+    tried = 0
+    for kind in strategies():
+        if kind.name == taken.strategy:
+            continue
+        known = {step_json(_shown(candidate)) for candidate in kind.candidates(before)}
+        offered = list(kind.candidates(after))
+        for candidate in reversed(offered if len(offered) > len(known) else []):
+            shown = _shown(candidate)
+            if not _is_there(shown, before, new) or any(step_json(s) in known for s in _likes(shown, old, new)):
+                continue
+            try:
+                candidate.apply(after)
+            except Refused:
+                tried += 1
+                if tried == TRIED:
+                    return None
+                continue
+            return shown
+    return None
+
+
+def _shown(step: Strategy) -> Step:
+    return Step(**step.to_json())
+
+
+def _is_there(step: Step, before: Program, changed: tuple[int, int]) -> bool:
+    """Whether a step is about statements that changed, or about a tensor that was there before."""
+    if "tensor" in step.args:
+        return step.args["tensor"] in tensor_names(before)
+    return any(path and changed[0] <= path[0] < changed[1] for path in paths_of(step))
+
+
+def _likes(step: Step, old: tuple[int, int], new: tuple[int, int]) -> Iterable[Step]:
+    """The step with the changed statement that it names replaced by each that stood in its place."""
+    yield step
+    for number in range(*old):
+        args = {
+            name: [number, *value[1:]] if isinstance(value, list) and value and new[0] <= value[0] < new[1] else value
+            for name, value in step.args.items()
+        }
+        yield Step(strategy=step.strategy, args=args)
+
+
+def paths_of(step: Step) -> list[list[int]]:
+    """The arguments of a step that are paths."""
+    lists = (value for value in step.args.values() if isinstance(value, list))
+    return [value for value in lists if all(isinstance(number, int) for number in value)]
