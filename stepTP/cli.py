@@ -93,6 +93,8 @@ def main() -> None:
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
+    except MemoryError as error:
+        sys.exit(_say(f"not enough memory ({error or 'none left'}): make the program's sizes smaller"))
     except OSError as error:
         remedy = f": {_REMEDIES[error.errno]}" if error.errno in _REMEDIES else ""
         sys.exit(_say(f"{error.filename or 'output'}: {error.strerror or error}{remedy}"))

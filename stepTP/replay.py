@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from leir.canonical import state_id
-from leir.parser import parse
+from leir.parser import ParseError, parse
 from leir.printer import to_text
 from stepTP.narrate.recover import recover_step
 from strategies.base import Refused
@@ -18,7 +18,11 @@ def replay(payload: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _differences(row: dict[str, Any]) -> Iterator[str]:
-    before = parse(row["before"], row["id"])
+    try:
+        before = parse(row["before"], row["id"])
+    except ParseError as error:
+        yield f"the program before does not parse: {error}"
+        return
     if to_text(before) != row["before"]:
         yield "the program before is not in its printed form"
     if state_id(before) != row["state_id_before"]:
@@ -36,7 +40,15 @@ def _differences(row: dict[str, Any]) -> Iterator[str]:
     facts = [{"name": fact.name, "holds": fact.holds, "evidence": fact.evidence} for fact in applied.facts]
     if facts != row["facts"]:
         yield "the facts differ"
-    if json.loads(row["answer"]) != {**row["step"], "leir": row["after"]}:
+    if _read(row["answer"]) != {**row["step"], "leir": row["after"]}:
         yield "the answer is not the step and its program"
     if recover_step(row["reasoning"], before) != step:
         yield "the reasoning gives another step"
+
+
+def _read(answer: str) -> Any:
+    """The JSON of an answer; None where it is none."""
+    try:
+        return json.loads(answer)
+    except (ValueError, RecursionError):
+        return None

@@ -95,13 +95,20 @@ def run(
     json: Json = False,
 ) -> None:
     """Execute one program."""
+    from leir.interp import InterpreterError
+
     program = well_formed(file)
     if out:
         require_place(out)
     arrays = _read_inputs(program, inputs) if inputs else _drawn_inputs(program, seed)
     execute = _executor(engine)
-    start = time.perf_counter()
-    outputs = execute(program, arrays)
+    try:
+        if inputs and engine is not Engine.interpreter:
+            _require_subscripts(program, arrays)
+        start = time.perf_counter()
+        outputs = execute(program, arrays)
+    except InterpreterError as error:
+        raise InputError(f"{name_of(file)}: {error}: give other {'--inputs' if inputs else '--seed'}") from None
     took = round((time.perf_counter() - start) * 1000, 3)
     if out:
         _write_arrays(out, outputs)
@@ -132,6 +139,24 @@ def _executor(engine: Engine) -> "Callable[[Program, Arrays], Arrays]":
             raise InputError("--engine cuda: no CUDA device here: use --engine llvm") from None
 
     return compiled
+
+
+def _require_subscripts(program: "Program", arrays: "Arrays") -> None:
+    """Subscripts that inputs decide stay within their tensors; compiled code would read on. Raises InterpreterError.
+
+    Where the ranges of the inputs do not show it, the interpreter does.
+    """
+    from leir.check import input_ranges, preconditions
+    from leir.interp import interpret
+
+    allowed = input_ranges(program)
+    deciding = {name for need in preconditions(program) for name in need.index}
+    if any(name not in allowed or not _within(arrays[name], *allowed[name]) for name in deciding):
+        interpret(program, arrays)
+
+
+def _within(array: "np.ndarray[Any, Any]", low: int, high: int) -> bool:
+    return bool(low <= array.min() and array.max() <= high)
 
 
 def _drawn_inputs(program: "Program", seed: int) -> "Arrays":
@@ -178,7 +203,16 @@ def _read_inputs(program: "Program", file: Path) -> "Arrays":
         if array.shape != declaration.shape or array.dtype != dtype:
             asked = f"{dtype} {list(declaration.shape)}"
             raise InputError(f"{file}: {name}: found {array.dtype} {list(array.shape)}, the program takes {asked}")
+        if declaration.dtype == "bf16" and not _is_bf16(array):
+            raise InputError(f"{file}: {name}: holds values that bf16 does not: round them to bf16 first")
     return found
+
+
+def _is_bf16(array: "np.ndarray[Any, Any]") -> bool:
+    """Whether every float32 is a value of bf16, which has the upper half of its bits."""
+    import numpy as np
+
+    return not (array.view(np.uint32) & 0xFFFF)[~np.isnan(array)].any()
 
 
 def _write_arrays(file: Path, arrays: "Arrays") -> None:

@@ -29,17 +29,27 @@ def verify(
     json: Json = False,
 ) -> None:
     """Compile and run the program of every step again, against its PyTorch source. Exit code 1 if one fails."""
-    from stepTP.config import Verify
+    from pydantic import ValidationError
+
+    from stepTP.config import Config, Verify
     from stepTP.manifest import load_manifest
     from stepTP.verify.devices import cuda_devices
     from stepTP.verify.pool import Pool
     from stepTP.walk import Check, verify_all
 
     steps, programs = step_rows(where)
-    if Target.cuda in (target or ()) and not cuda_devices():
-        raise InputError("--target cuda: no CUDA device here: verify on llvm, or where there is a GPU")
+    recorded = {verdict.target for row in steps for verdict in row.verification}
+    targets = tuple(sorted({t.value for t in target} if target else recorded))
+    if "cuda" in targets and not cuda_devices():
+        raise InputError(f"{where}: no CUDA device here: give --target llvm, or verify where there is a GPU")
     begun = load_manifest(where).identity if where.is_dir() else None
-    draws = draws or (begun.config["verify"]["draws"] if begun else 1)
+    try:
+        draws = draws or (Config.model_validate(begun.config).verify.draws if begun else 1)
+        settings = Verify.model_validate({"targets": targets, "draws": draws})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        named = ".".join(map(str, first["loc"]))
+        raise InputError(f"{where}: {named}: {first['msg']}: give --target and --draws, or rebuild it") from None
     key = seed if seed is not None else begun.seed if begun else 0
     problems: list[dict[str, str]] = []
     with Pool(workers) as pool, _bar("verify", len(steps)) as bar:
@@ -48,8 +58,6 @@ def verify(
             source = programs.get(rows[0].source.id)
             if source is None:
                 raise InputError(f"{where}: {rows[0].source.id}: its program row is missing: verify the whole run")
-            targets = tuple([t.value for t in target or ()] or [verdict.target for verdict in rows[0].verification])
-            settings = Verify.model_validate({"targets": targets, "draws": draws})
             checks = [Check(row.leir_after, row.leir_before, row.bit_exact) for row in rows]
             answers = verify_all(pool, settings, key, source, checks)
             found = [(row.id, _verdict_problem(answer)) for row, answer in zip(rows, answers, strict=True)]

@@ -188,6 +188,29 @@ def test_run_refuses_what_is_no_npz(steptp: Steptp, tmp_path: Path, double: Path
         assert "not an .npz" in steptp.fails("run", double, "--inputs", tmp_path / "in.npz")
 
 
+@pytest.mark.parametrize("engine", ["interpreter", "llvm"])
+def test_run_refuses_inputs_beyond_a_tensor(steptp: Steptp, tmp_path: Path, engine: str) -> None:
+    """Compiled code would read whatever lies there; a guard makes the same inputs good."""
+    for at, guard, good in ((3, "", True), (4, "", False), (-1, "", False), (4, "(I_i<4)", True)):
+        statement = f"L^8_i[C_i=0.0;{guard}[C_i=A_{{I_i}};]]" if guard else "L^8_i[C_i=A_{I_i};]"
+        (tmp_path / "g.leir").write_text(f"in A_4,I^{{i32}}_8;out C_8;{statement}")
+        np.savez(tmp_path / "in.npz", A=np.ones(4, np.float32), I=np.full(8, at, np.int32))
+        command = ("run", tmp_path / "g.leir", "--engine", engine, "--inputs", tmp_path / "in.npz")
+        if good:
+            assert steptp(*command)[0] == 0
+        else:
+            said = steptp.fails(*command)
+            assert said.startswith(str(tmp_path / "g.leir")) and f"is {at}, outside size 4" in said
+
+
+def test_run_takes_values_of_bf16_alone(steptp: Steptp, tmp_path: Path) -> None:
+    (tmp_path / "b.leir").write_text("in A^{bf16}_2;out C_2;L^2_i[C_i=A_i;]")
+    np.savez(tmp_path / "in.npz", A=np.array([1.5, np.nan], np.float32))
+    assert steptp("run", tmp_path / "b.leir", "--inputs", tmp_path / "in.npz")[0] == 0
+    np.savez(tmp_path / "in.npz", A=np.array([1.5, 1.001], np.float32))
+    assert "values that bf16 does not" in steptp.fails("run", tmp_path / "b.leir", "--inputs", tmp_path / "in.npz")
+
+
 def test_run_draws_what_gathers_take(steptp: Steptp, tmp_path: Path) -> None:
     file = tmp_path / "gather.leir"
     file.write_text("in A_{2,4},I^{i32}_8;out C_{8,4};L^{8,4}_{i,j}[C_{i,j}=A_{I_i-3,j};]")
@@ -329,6 +352,37 @@ def test_rows_that_are_damaged(steptp: Steptp, run_folder: tuple[Path, Path]) ->
         assert steptp.fails("show", file).startswith(f"{file}:{place}: ")
     file.unlink()
     assert "missing or damaged" in steptp.fails("stats", folder)
+
+
+def test_replay_judges_each_row_alone(steptp: Steptp, run_folder: tuple[Path, Path], tmp_path: Path) -> None:
+    """A row that makes no sense is a failed row; the rows beside it are replayed all the same."""
+    config, folder = run_folder
+    steptp("build", config, "--out", folder)
+    rows = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()[:3]]
+    for row in rows:
+        row["reasoning"] = ""
+    rows[0]["leir_before"], rows[1]["answer"] = "x", "{"
+    file = tmp_path / "steps.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    failed = steptp.json("replay", file, "--workers", "1", code=1)["failed"]
+    found = [(rows.index(next(row for row in rows if row["id"] == f["id"])), f["message"]) for f in failed]
+    assert [number for number, _ in found] == [0, 1, 1, 2]
+    assert found[0][1].startswith("the program before does not parse: ")
+    assert found[1][1] == "the answer is not the step and its program"
+    assert {found[2][1], found[3][1]} == {"the reasoning gives another step"}
+
+
+def test_verify_needs_a_target_that_is_here(
+    steptp: Steptp, run_folder: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config, folder = run_folder
+    steptp("build", config, "--out", folder)
+    (row, *_) = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
+    file = tmp_path / "steps.jsonl"
+    file.write_text(json.dumps({**row, "verification": []}))
+    assert "targets: " in steptp.fails("verify", file)
+    monkeypatch.setattr("stepTP.verify.devices.cuda_devices", lambda: 0)
+    assert "no CUDA device here: give --target llvm" in steptp.fails("verify", file, "--target", "cuda")
 
 
 @pytest.mark.parametrize("command", ["status", "stats", "verify", "replay", "show"])
