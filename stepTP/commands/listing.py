@@ -56,7 +56,7 @@ def list_sources(json: Json = False) -> None:
 def show_source(
     family: Annotated[str, typer.Argument(help="The family's name.")],
     seed: Annotated[int, typer.Option(help="Draws its programs.", min=0)] = 0,
-    count: Annotated[int, typer.Option(help="How many programs.", min=1)] = 1,
+    count: Annotated[int, typer.Option(help="How many programs.", min=1, max=10_000)] = 1,
     json: Json = False,
 ) -> None:
     """Programs of one family, as PyTorch text."""

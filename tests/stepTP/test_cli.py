@@ -107,6 +107,7 @@ def test_check_reports_what_is_no_text(steptp: Steptp, tmp_path: Path, double: P
         (("run", "-", "--engine", "gpu"), "'gpu' is not one of"),
         (("run", "-", "--seed", "-1"), "Invalid value for '--seed'"),
         (("apply", "-"), "Missing option '--strategy'"),
+        (("sources", "show", "softmax", "--count", "1000000000"), "Invalid value for '--count'"),
         (("build", "a.yaml", "--workers", "0"), "Invalid value for '--workers'"),
         (("verify", ".", "--target", "tpu"), "'tpu' is not one of"),
     ],
