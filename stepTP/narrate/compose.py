@@ -6,7 +6,7 @@ from stepTP.draw import digest
 from stepTP.narrate.context import Context
 from stepTP.narrate.sections import Part, bottleneck, change, choice, effect, legality, state
 
-LENGTH = 350  # tokens, about
+LENGTH = 340  # tokens, about: by the tokenizer the longest texts are a little longer
 _SECTIONS = (state, bottleneck, choice, legality, change, effect)
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]+")
 
