@@ -11,7 +11,7 @@ intermediate result provably fits, in 64 bits elsewhere; a loop variable as a va
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from tvm import tirx
@@ -23,7 +23,8 @@ from leir.analysis.types import COMPARISONS, Weak, is_float, promote, strong, ty
 from leir.lowering import bf16
 from leir.lowering.functions import call
 from leir.lowering.names import TIR_TYPES, Names
-from leir.lowering.numbers import as_type, constant, different, fits_int32, integer, same_width, zero
+from leir.lowering.numbers import as_type, constant, different, fits_int32, floored, integer, same_width, zero
+from leir.lowering.repetition import Nesting, is_harmless, turned_right
 from leir.syntax import (
     Access,
     Binary,
@@ -54,27 +55,40 @@ class _Value:
     dtype: DType
 
 
-def condition(expression: Expr, names: Names) -> TirExpr:
-    """A boolean expression, of TIR type bool."""
-    return _Lowering(names).test(expression)
+def guarded(test: Expr, names: Names, body: tirx.Stmt) -> tirx.Stmt:
+    """The body where a boolean expression holds."""
+    lowering = _Lowering(names)
+    value = lowering.repeated(test)
+    return sequence([*lowering.before, tirx.IfThenElse(lowering.strong(value).tir, body, None)])
 
 
-def store(target: Access, value: Expr, names: Names) -> tirx.BufferStore:
+def store(target: Access, value: Expr, names: Names) -> tirx.Stmt:
     """The equation `target = value`: the value is converted to the tensor's dtype."""
     lowering = _Lowering(names)
     storage = names.tensors[target.tensor]
-    return tirx.BufferStore(storage.buffer, lowering.stored(value, storage.dtype), lowering.element(target))
+    stored = tirx.BufferStore(storage.buffer, lowering.stored(value, storage.dtype), lowering.element(target))
+    return sequence([*lowering.before, stored])
 
 
 def element(access: Access, names: Names) -> list[TirExpr]:
-    """The indices of an access into its tensor's buffer."""
+    """The indices of an access into its tensor's buffer, for a program that is only printed."""
     return _Lowering(names).element(access)
+
+
+def sequence(statements: list[tirx.Stmt]) -> tirx.Stmt:
+    """The statements as one; a list of nothing but declarations leaves none."""
+    if not statements:
+        return tirx.Evaluate(integer(0))
+    return statements[0] if len(statements) == 1 else tirx.SeqStmt(statements)
 
 
 class _Lowering:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.dtypes: dict[str, DType] = {name: storage.dtype for name, storage in names.tensors.items()}
+        self.nesting = Nesting(names.ranges)
+        self.kept = 0  # temporaries so far
+        self.before: list[tirx.Stmt] = []  # what computes the temporaries that the value reads
 
     def constant(self, value: int | float | bool, dtype: DType) -> TirExpr:
         result = constant(value, dtype)
@@ -132,6 +146,8 @@ class _Lowering:
                 return _Value(self.names.variables[name], "i64")
             case Access(tensor):
                 return self.computing(self.load(expression), self.dtypes[tensor])
+            case Cast("bf16", operand):
+                return self.cast(self.repeated(operand), "bf16")
             case Cast(dtype, operand):
                 return self.cast(self.value(operand), dtype)
             case Select():
@@ -142,7 +158,9 @@ class _Lowering:
             case Unary(_, operand):
                 return self.negated(expression, self.value(operand))
             case Binary("&&" | "||"):
-                return self.connective(expression)
+                return self.connective(turned_right(expression))
+            case Binary(op, left, right) if op in ("//", "%") or op in COMPARISONS:
+                return self.binary(op, expression, self.repeated(left), self.repeated(right))
             case Binary(op, left, right):
                 return self.binary(op, expression, self.value(left), self.value(right))
             case Call(function, arguments):
@@ -226,6 +244,8 @@ class _Lowering:
             a, b = same_width(a, b)
         else:
             a, b = as_type("int64", a), as_type("int64", b)
+        if op in ("//", "%") and self.names.target != "script" and not self.nesting.is_plain_division(expression):
+            return _Value(floored(op, a, b), dtype)
         result = different(a, b) if op == "!=" else _BINARY[op](a, b)
         return _Value(result, "bool" if op in COMPARISONS else dtype)
 
@@ -255,35 +275,75 @@ class _Lowering:
         dtype: DType = "f64" if operand.dtype == "f64" else "f32"
         return _Value(call(function, TIR_TYPES[dtype], self.convert(operand, dtype).tir), dtype)
 
-    def test(self, expression: Expr) -> TirExpr:
-        return self.strong(self.value(expression)).tir
+    def repeated(self, expression: Expr) -> _Value | Weak:
+        """The value for a place where TVM repeats it: in a temporary where that would be too much."""
+        value = self.value(expression)
+        if isinstance(value, Weak) or self.names.target == "script" or not self.nesting.is_deep(expression):
+            return value
+        kept = self.temporary(value.tir)
+        self.before.append(tirx.BufferStore(kept, value.tir, [integer(0)]))
+        return replace(value, tir=tirx.BufferLoad(kept, [integer(0)]))
+
+    def temporary(self, like: TirExpr) -> tirx.Buffer:
+        """A new buffer of one element for values of the type."""
+        buffer = tirx.decl_buffer((1,), str(like.ty.dtype), f"kept{self.kept}", scope="local")
+        self.kept += 1
+        self.before.append(tirx.AllocBuffer(buffer))
+        return buffer
+
+    def aside(self, expression: Expr) -> tuple[_Value | Weak, list[tirx.Stmt]]:
+        """A value that is not always evaluated, and what must run before it where it is."""
+        outer, self.before = self.before, []
+        value = self.value(expression)
+        inner, self.before = self.before, outer
+        return value, inner
 
     def connective(self, expression: Binary) -> _Value | Weak:
         """`&&` and `||`; the right side is evaluated only where it decides, if evaluating it could do harm."""
-        left, right = self.value(expression.left), self.value(expression.right)
+        lazy = not is_harmless(expression.right)
+        left = self.repeated(expression.left) if lazy else self.value(expression.left)
+        right, before = self.aside(expression.right)
         conjunction = expression.op == "&&"
         if isinstance(left, Weak):
             if isinstance(right, Weak):
                 return _folded(expression)
-            return self.strong(right if bool(left.value) == conjunction else left)
+            if bool(left.value) != conjunction:
+                return self.strong(left)
+            self.before += before
+            return right
         a, b = left.tir, self.strong(right).tir
-        if _is_harmless(expression.right):
+        if before:
+            kept = self.temporary(a)
+            self.before.append(tirx.BufferStore(kept, a, [integer(0)]))
+            first = tirx.BufferLoad(kept, [integer(0)])
+            then = sequence([*before, tirx.BufferStore(kept, b, [integer(0)])])
+            self.before.append(tirx.IfThenElse(first if conjunction else tirx.Not(first), then, None))
+            return _Value(first, "bool")
+        if not lazy:
             return _Value(tirx.And(a, b) if conjunction else tirx.Or(a, b), "bool")
         decided = tirx.IntImm("bool", 0 if conjunction else 1)
         return _Value(tirx.if_then_else(a, *((b, decided) if conjunction else (decided, b))), "bool")
 
     def select(self, expression: Select) -> _Value | Weak:
-        test = self.value(expression.condition)
-        then, otherwise = self.value(expression.then), self.value(expression.otherwise)
+        test = self.repeated(expression.condition)
+        then, before_then = self.aside(expression.then)
+        otherwise, before_otherwise = self.aside(expression.otherwise)
         if isinstance(test, Weak) and isinstance(then, Weak) and isinstance(otherwise, Weak):
             return _folded(expression)
         common = strong(promote(_type(then), _type(otherwise)))
         a, b = self.convert(then, common).tir, self.convert(otherwise, common).tir
         if isinstance(test, Weak):
+            self.before += before_then if test.value else before_otherwise
             return _Value(a if test.value else b, common)
         if common in ("i8", "i32", "i64"):
             a, b = same_width(a, b)
-        return _Value(tirx.if_then_else(test.tir, a, b), common)
+        if not before_then and not before_otherwise:
+            return _Value(tirx.if_then_else(test.tir, a, b), common)
+        kept = self.temporary(a)
+        first = sequence([*before_then, tirx.BufferStore(kept, a, [integer(0)])])
+        second = sequence([*before_otherwise, tirx.BufferStore(kept, b, [integer(0)])])
+        self.before.append(tirx.IfThenElse(test.tir, first, second))
+        return _Value(tirx.BufferLoad(kept, [integer(0)]), common)
 
 
 def _type(value: _Value | Weak) -> DType | Weak:
@@ -294,20 +354,3 @@ def _folded(expression: Expr) -> Weak:
     result = type_of(expression, {})
     assert isinstance(result, Weak)
     return result
-
-
-def _is_harmless(expression: Expr) -> bool:
-    """Whether evaluating an expression can neither read out of bounds nor divide by zero."""
-    match expression:
-        case Access() | Binary("//" | "%"):
-            return False
-        case Integer() | Real() | Variable():
-            return True
-        case Unary(_, operand) | Cast(_, operand):
-            return _is_harmless(operand)
-        case Binary(_, left, right):
-            return _is_harmless(left) and _is_harmless(right)
-        case Call(_, arguments):
-            return all(_is_harmless(argument) for argument in arguments)
-        case Select(test, then, otherwise):
-            return _is_harmless(test) and _is_harmless(then) and _is_harmless(otherwise)

@@ -22,8 +22,8 @@ from leir.analysis.kernels import Kernel, axis_of, is_thread
 from leir.analysis.kernels import kernels as kernels_of
 from leir.edit import walk
 from leir.lowering.barriers import barriers, is_phase
-from leir.lowering.expressions import condition, store
-from leir.lowering.loops import for_loop, loop_variable, sequence, stored_value
+from leir.lowering.expressions import guarded, sequence, store
+from leir.lowering.loops import for_loop, loop_variable, stored_value
 from leir.lowering.names import TIR_TYPES, Names, Storage
 from leir.lowering.numbers import integer
 from leir.lowering.vectors import is_vector
@@ -43,9 +43,7 @@ def host_body(program: Program, owned: Mapping[str, int], names: Names) -> tirx.
             if here in kernels:
                 result.append(_Launch(kernels[here], owned).launch(names))
             elif isinstance(statement, Guard):
-                result.append(
-                    tirx.IfThenElse(condition(statement.condition, names), visit(statement.body, here, names), None)
-                )
+                result.append(guarded(statement.condition, names, visit(statement.body, here, names)))
             elif isinstance(statement, Loop):
                 variable = loop_variable(statement)
                 below = _bound(names, statement, variable)
@@ -115,7 +113,7 @@ class _Block:
                 result.append(_guarded([self.is_first(axis) for axis in lacking], body_of_phase))
             elif isinstance(statement, Guard):
                 inside = self.statements(statement.body, path, 0, names, bound)
-                result.append(tirx.IfThenElse(condition(statement.condition, names), inside, None))
+                result.append(guarded(statement.condition, names, inside))
             elif axis := axis_of(statement):
                 assert isinstance(statement, Loop)
                 below = self.bind(statement, axis, names)
@@ -136,14 +134,15 @@ class _Block:
                 case Alloc():
                     names = self.allocate(statement, names, result)
                 case Guard(test, inner):
-                    result.append(tirx.IfThenElse(condition(test, names), self.phase(inner, names), None))
+                    result.append(guarded(test, names, self.phase(inner, names)))
                 case Loop(kind, inner) if axis := axis_of(statement):
                     inside = self.phase(statement.body, self.bind(statement, axis, names))
                     result.append(_guarded([self.is_within(statement, axis)], inside))
                 case Loop(kind):
                     variable = loop_variable(statement)
                     inside = self.phase(statement.body, _bound(names, statement, variable))
-                    vector = kind == "V" and is_vector(statement, names.tensors)
+                    is_store = isinstance(inside, tirx.BufferStore)  # and no temporaries with it
+                    vector = kind == "V" and is_store and is_vector(statement, names.tensors)
                     tir_kind = tirx.ForKind.VECTORIZED if vector else _loop_kind(kind)
                     result.append(for_loop(statement, variable, tir_kind, inside))
                 case Equation(target):

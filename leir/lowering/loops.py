@@ -23,13 +23,6 @@ def for_loop(loop: Loop, variable: tirx.Var, kind: tirx.ForKind, body: tirx.Stmt
     return tirx.For(variable, integer(loop.first, dtype), integer(loop.extent, dtype), kind, body)
 
 
-def sequence(statements: list[tirx.Stmt]) -> tirx.Stmt:
-    """The statements as one; a list of nothing but declarations leaves none."""
-    if not statements:
-        return tirx.Evaluate(integer(0))
-    return statements[0] if len(statements) == 1 else tirx.SeqStmt(statements)
-
-
 def stored_value(statement: Equation) -> Expr:
     """What an equation stores: for an accumulation the target combined with the value."""
     match statement.op:

@@ -88,3 +88,20 @@ def different(a: TirExpr, b: TirExpr) -> TirExpr:
 def zero(like: TirExpr) -> TirExpr:
     dtype = str(like.ty.dtype)
     return tirx.FloatImm(dtype, 0.0) if dtype.startswith("float") else integer(0, dtype)
+
+
+def floored(op: str, a: TirExpr, b: TirExpr) -> TirExpr:
+    """`//` or `%` of integers of one type and of any sign, by the truncating operators.
+
+    TVM's own rewriting binds variables, and fails where it looks at one twice and knows more the second time.
+    """
+    dtype = str(a.ty.dtype)
+    nothing, remainder = integer(0, dtype), tirx.Mod(a, b)
+    if isinstance(b, tirx.IntImm):
+        is_below = tirx.LT(remainder, nothing) if int(b.value) > 0 else tirx.GT(remainder, nothing)
+    else:
+        has_other_sign = tirx.LT(tirx.bitwise_xor(remainder, b), nothing)
+        is_below = tirx.And(tirx.NE(remainder, nothing), has_other_sign)
+    if op == "//":
+        return tirx.Sub(tirx.Div(a, b), tirx.Cast(dtype, is_below))
+    return tirx.Add(remainder, tirx.Mul(b, tirx.Cast(dtype, is_below)))

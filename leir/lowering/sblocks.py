@@ -20,9 +20,9 @@ from tvm.tirx.stmt import BufferRegion
 from leir.analysis.access import tensors
 from leir.analysis.kernels import axis_of, is_thread
 from leir.edit import accesses, variables_of, walk_enclosed
-from leir.lowering.expressions import condition, element, store
+from leir.lowering.expressions import element, guarded, sequence, store
 from leir.lowering.fill import initial_values, with_fills
-from leir.lowering.loops import for_loop, loop_variable, sequence, stored_value
+from leir.lowering.loops import for_loop, loop_variable, stored_value
 from leir.lowering.names import Names, Storage, buffer_type
 from leir.lowering.numbers import integer
 from leir.lowering.text import script
@@ -75,7 +75,7 @@ class _Blocks:
                     result.append(tirx.AllocBuffer(buffer))
                 case Guard(test, inner):
                     then = self.statements(inner, names, around)
-                    result.append(tirx.IfThenElse(condition(test, names), then, None))
+                    result.append(guarded(test, names, then))
                 case Loop():
                     result.append(self.loop(statement, names, around))
                 case Equation():

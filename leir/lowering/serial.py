@@ -10,8 +10,8 @@ from tvm import tirx
 from tvm.ir import Expr as TirExpr
 
 from leir.lowering import bf16
-from leir.lowering.expressions import condition, store
-from leir.lowering.loops import for_loop, loop_variable, sequence, stored_value
+from leir.lowering.expressions import guarded, sequence, store
+from leir.lowering.loops import for_loop, loop_variable, stored_value
 from leir.lowering.names import Names, Storage, buffer_type
 from leir.lowering.numbers import constant, integer
 from leir.lowering.parameters import poison_value
@@ -38,7 +38,7 @@ def serial_body(body: tuple[Stmt, ...], names: Names, *, poison: bool, parallel:
                     result.append(_poisoned(buffer, dtype, shape))
             case Guard(test, inner):
                 then = serial_body(inner, names, poison=poison, parallel=parallel)
-                result.append(tirx.IfThenElse(condition(test, names), then, None))
+                result.append(guarded(test, names, then))
             case Loop(kind, name, extent, first, inner):
                 starts_parallel = kind == "P" and parallel
                 value: TirExpr

@@ -14,6 +14,7 @@ import numpy as np
 import tvm
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
+from tvm.ir.prim.expr import BitwiseXor
 from tvm.tirx.stmt import ForKind
 
 NUMPY = {
@@ -243,9 +244,17 @@ def _cast(dtype: str, value: Any) -> Any:
     return NUMPY[dtype](value)
 
 
+def _divided(a: Any, b: Any) -> Any:
+    """Division as C++ has it: integers truncate."""
+    if not isinstance(a, int):
+        return a / b
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
 _BINARY: dict[Any, Callable[[Any, Any], Any]] = {
     tirx.Add: lambda a, b: a + b, tirx.Sub: lambda a, b: a - b, tirx.Mul: lambda a, b: a * b,
-    tirx.Div: lambda a, b: a / b, tirx.FloorDiv: lambda a, b: a // b, tirx.FloorMod: lambda a, b: a % b,
+    tirx.Div: _divided, tirx.Mod: lambda a, b: a - b * _divided(a, b),
+    BitwiseXor: lambda a, b: a ^ b, tirx.FloorDiv: lambda a, b: a // b, tirx.FloorMod: lambda a, b: a % b,
     tirx.Max: lambda a, b: max(a, b), tirx.Min: lambda a, b: min(a, b), tirx.LT: lambda a, b: a < b,
     tirx.LE: lambda a, b: a <= b, tirx.GT: lambda a, b: a > b, tirx.GE: lambda a, b: a >= b,
     tirx.EQ: lambda a, b: a == b, tirx.NE: lambda a, b: a != b,

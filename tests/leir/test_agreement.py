@@ -8,12 +8,12 @@ import pytest
 from leir.arrays import array_type
 from leir.check import check
 from leir.interp import interpret
-from leir.lowering import compile_llvm, poison_value
+from leir.lowering import compile_llvm, cuda_source, poison_value
 from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
 from tests.leir.agreement import Outputs, calls_functions, differences
-from tests.programs import distribution, random_arithmetic, random_inputs, random_program
+from tests.programs import distribution, keyed, random_arithmetic, random_inputs, random_nesting, random_program
 from tests.programs.inputs import InputKind
 
 _BATCH = 16  # programs compiled into one library
@@ -62,6 +62,43 @@ def test_random_arithmetic_agrees() -> None:
     programs = [program for seed in range(200) if not check(program := random_arithmetic(seed))]
     assert len(programs) > 190
     assert disagreements(programs, "normal") == []
+
+
+@pytest.mark.parametrize("depth", [4, 9])
+def test_nested_choices_and_divisions_agree(depth: int) -> None:
+    programs = [random_nesting(keyed("nesting", depth, seed), depth) for seed in range(32)]
+    assert [check(program) for program in programs] == [()] * len(programs)
+    assert disagreements(programs, "normal") == []
+
+
+DEEP = {  # what an expression starts from, and one more level of it
+    "condition of a condition": ("A_i>0.0", "if_then_else({},A_i>0.5,A_i<0.25)"),
+    "value of a choice": ("A_i", "if_then_else(A_i>0.5,A_i*2.0,{})"),
+    "conjunction": ("A_i>0.0", "({}&&A_i<2.5)"),
+    "disjunction of conjunctions": ("A_i>0.0", "(({}&&A_i<2.5)||A_i>9.0)"),
+    "negation": ("A_i>0.0", "(!({}&&A_i<2.5))"),
+    "comparison of conditions": ("A_i>0.0", "(({})==(A_i<0.5))"),
+    "choice of a number": ("A_i>0.0", "if_then_else({},1,2)<A_i"),
+    "bf16": ("A_i", "cast(bf16,{}*1.1)"),
+    "bf16 in conditions": ("A_i", "if_then_else(cast(bf16,{})>1.0,A_i,2.0)"),
+    "floor division": ("I_i", "({}//-2)"),
+    "floor division by a tensor": ("I_i", "(I_i//max({},1))"),
+    "remainder": ("I_i", "(({}+1)%3)"),
+    "abs of a floor division": ("I_i", "abs({}//-2)"),
+}
+
+
+@pytest.mark.parametrize("kind", DEEP)
+def test_deep_expressions_compile(kind: str) -> None:
+    value, level = DEEP[kind]
+    is_condition = ">" in value
+    for _ in range(30):
+        value = level.format(value)
+    text = f"if_then_else({value},1.0,2.0)" if is_condition else value
+    program = parse(f"in A_8,I^{{i64}}_8;out C_8;L^8_i[C_i={text};]L^8_i(({text})>=1.5)[C_i=1.0;]")
+    assert check(program) == ()
+    assert cuda_source(program)
+    assert disagreements([program], "normal") == []
 
 
 @pytest.mark.slow

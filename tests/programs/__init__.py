@@ -17,10 +17,12 @@ from tests.programs.arithmetic import random_arithmetic
 from tests.programs.builder import Builder
 from tests.programs.distribution import describe, distribution
 from tests.programs.inputs import InputKind, random_inputs
+from tests.programs.nesting import random_nesting
 from tests.programs.trees import random_tree
 
 __all__ = [
-    "InputKind", "describe", "distribution", "keyed", "random_arithmetic", "random_inputs", "random_program",
+    "InputKind", "describe", "distribution", "keyed", "random_arithmetic", "random_inputs", "random_nesting",
+    "random_program",
     "random_text", "random_tree",
 ]  # fmt: skip
 
