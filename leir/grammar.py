@@ -21,10 +21,17 @@ class ParseError(Exception):
         self.column = column
         self.found = found
         self.expected = tuple(expected)
-        shown = _line(text, line)
-        indent = "".join("\t" if character == "\t" else " " for character in shown[: column - 1])
-        self.snippet = f"{shown}\n{indent}^"
+        self.snippet = snippet(text, line, column)
         super().__init__(f"{file}:{line}:{column}: {reason}")
+
+
+def snippet(text: str, line: int, column: int, width: int | None = None) -> str:
+    """The line of a text, and a caret below the column; `width`: at most so many characters of it around the column."""
+    shown = _line(text, line)
+    start = max(0, column - 1 - width // 2) if width and len(shown) > width else 0
+    part = shown[start:] if width is None else shown[start : start + width]
+    indent = "".join("\t" if character == "\t" else " " for character in part[: column - 1 - start])
+    return f"{part}\n{indent}^"
 
 
 @cache

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 
+SHOWN_WIDTH = 100  # characters of a line that a diagnostic shows; a nest may be one line of thousands
+
 
 class Engine(StrEnum):
     interpreter = "interpreter"
@@ -41,26 +43,40 @@ def check(
     json: Json = False,
 ) -> None:
     """Report everything that is wrong with programs. Exit code 0 when all are clean, else 1."""
-    reports = [_check_one(file) for file in files]
+    from leir.grammar import snippet
+
+    texts = [_text_or_reason(file) for file in files]
+    reports = [_check_one(file, text) for file, text in zip(files, texts, strict=True)]
     if json:
         print_json(reports)
     else:
-        for report in reports:
+        for report, text in zip(reports, texts, strict=True):
             for d in report["diagnostics"]:
                 print(f"{report['file']}:{d['line']}:{d['column']}: {d['code']}: {d['message']}")
+                if isinstance(text, str):
+                    print(snippet(text, d["line"], d["column"], SHOWN_WIDTH))
         wrong = sum(not report["ok"] for report in reports)
         print(f"{len(reports) - wrong} clean, {wrong} not")
     if not all(report["ok"] for report in reports):
         raise typer.Exit(1)
 
 
-def _check_one(file: str) -> dict[str, Any]:
+def _text_or_reason(file: str) -> str | NotText:
+    try:
+        return read_text(file)
+    except NotText as error:
+        return error
+
+
+def _check_one(file: str, text: str | NotText) -> dict[str, Any]:
     from leir.check import check_source
     from leir.parser import ParseError, parse_source
 
     name = name_of(file)
     try:
-        source = parse_source(read_text(file), name)
+        if isinstance(text, NotText):
+            raise text
+        source = parse_source(text, name)
     except (ParseError, NotText) as error:
         found = [{"code": "parse-error", "message": error.reason, "line": error.line, "column": error.column}]
     else:

@@ -3,6 +3,7 @@
 import pytest
 
 from leir.edit import expressions, walk, walk_expression
+from leir.grammar import snippet
 from leir.parser import ParseError, parse, parse_expression, parse_source
 from leir.syntax import (
     DEPTH_LIMIT,
@@ -308,3 +309,11 @@ def test_large_texts_are_read() -> None:
 def test_an_allocation_declares_for_the_accesses_after_it() -> None:
     (alloc, _) = parse("in A_4;out C_4;T^{i32,g}_{4,8};C_0=A_0;").body
     assert alloc == Alloc("T", "i32", "g", (4, 8))
+
+
+def test_a_snippet_of_a_long_line_keeps_its_place() -> None:
+    text = "0123456789" * 30
+    for column in (1, 49, 51, 150, 290, 300):
+        part, caret = snippet(text, 1, column, 100).split("\n")
+        assert len(part) <= 100 and part[len(caret) - 1] == text[column - 1]
+    assert snippet("ab", 1, 3, 100) == "ab\n  ^"

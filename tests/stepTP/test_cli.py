@@ -82,6 +82,9 @@ def test_check_reports_every_file(steptp: Steptp, tmp_path: Path, double: Path) 
     assert [(d["code"], d["line"], d["column"]) for d in reports[2]["diagnostics"]] == [("parse-error", 2, 14)]
     code, out, _ = steptp("check", *files)
     assert code == 1 and f"{files[2]}:2:14: parse-error: found ']'" in out
+    lines = out.splitlines()
+    place = next(number for number, line in enumerate(lines) if "parse-error" in line)
+    assert lines[place + 1][13] == "]" and lines[place + 2] == " " * 13 + "^"
 
 
 def test_check_reads_standard_input(steptp: Steptp) -> None:
