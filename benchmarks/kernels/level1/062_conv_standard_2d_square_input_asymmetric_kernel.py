@@ -1,0 +1,27 @@
+import torch
+import torch.nn as nn
+
+batch_size = 8
+in_channels = 32
+out_channels = 64
+size = 512
+kernel_size = (5, 9)
+
+
+class Model(nn.Module):
+    """A convolution of an image."""
+
+    def __init__(self, in_channels, out_channels, kernel_size):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, bias=False)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, size, size)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size]

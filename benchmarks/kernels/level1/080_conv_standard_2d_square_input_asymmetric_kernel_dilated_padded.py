@@ -1,0 +1,29 @@
+import torch
+import torch.nn as nn
+
+batch_size = 8
+in_channels = 32
+out_channels = 64
+size = 512
+kernel_size = (5, 9)
+padding = (2, 4)
+dilation = (2, 3)
+
+
+class Model(nn.Module):
+    """A convolution of an image, padded and dilated."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, padding, dilation):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, padding=padding, dilation=dilation, bias=False)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, size, size)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, padding, dilation]

@@ -1,0 +1,26 @@
+import torch
+import torch.nn as nn
+
+batch_size = 16
+in_channels = 64
+out_channels = 128
+size = 1024
+
+
+class Model(nn.Module):
+    """A convolution with windows of one pixel."""
+
+    def __init__(self, in_channels, out_channels):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size=1, bias=False)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, size, size)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels]

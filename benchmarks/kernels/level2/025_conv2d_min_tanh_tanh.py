@@ -1,0 +1,29 @@
+import torch
+import torch.nn as nn
+
+batch_size = 128
+in_channels = 16
+out_channels = 64
+height = 256
+width = 256
+kernel_size = 3
+
+
+class Model(nn.Module):
+    """A convolution, minima over the channels, and tanh twice."""
+
+    def __init__(self, in_channels, out_channels, kernel_size):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+
+    def forward(self, x):
+        x = torch.min(self.conv(x), dim=1, keepdim=True)[0]
+        return torch.tanh(torch.tanh(x))
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size]

@@ -1,0 +1,34 @@
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+batch_size = 128
+in_channels = 64
+out_channels = 128
+height = 128
+width = 128
+kernel_size = 3
+subtract_value = 0.5
+pool_size = 2
+
+
+class Model(nn.Module):
+    """A convolution, a number taken away, HardSwish, pooling and Mish."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, subtract_value, pool_size):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)
+        self.subtract_value = subtract_value
+        self.pool = nn.MaxPool2d(pool_size)
+
+    def forward(self, x):
+        x = F.hardswish(self.conv(x) - self.subtract_value)
+        return F.mish(self.pool(x))
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_channels, height, width)]
+
+
+def get_init_inputs():
+    return [in_channels, out_channels, kernel_size, subtract_value, pool_size]

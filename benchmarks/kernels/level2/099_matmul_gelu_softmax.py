@@ -1,0 +1,26 @@
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+batch_size = 1024
+in_features = 8192
+out_features = 8192
+
+
+class Model(nn.Module):
+    """A linear layer, GELU and softmax."""
+
+    def __init__(self, in_features, out_features):
+        super().__init__()
+        self.linear = nn.Linear(in_features, out_features)
+
+    def forward(self, x):
+        return torch.softmax(F.gelu(self.linear(x)), dim=1)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_features)]
+
+
+def get_init_inputs():
+    return [in_features, out_features]

@@ -1,0 +1,64 @@
+import math
+
+import torch
+import torch.nn as nn
+
+batch_size = 128
+embed_dim = 768
+num_heads = 8
+max_length = 1024
+tokens = 512
+
+
+class CausalSelfAttention(nn.Module):
+    """Causal self-attention of several heads."""
+
+    def __init__(self, embed_dim, num_heads, max_length):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+        mask = torch.tril(torch.ones(max_length, max_length)).view(1, 1, max_length, max_length)
+        self.register_buffer("mask", mask)
+
+    def forward(self, x):
+        batch, tokens, channels = x.size()
+        q, k, v = self.qkv(x).split(channels, dim=2)
+        shape = (batch, tokens, self.num_heads, channels // self.num_heads)
+        q, k, v = (part.view(shape).transpose(1, 2) for part in (q, k, v))
+        attention = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        attention = attention.masked_fill(self.mask[:, :, :tokens, :tokens] == 0, float("-inf"))
+        attention = torch.softmax(attention, dim=-1)
+        return self.proj((attention @ v).transpose(1, 2).contiguous().view(batch, tokens, channels))
+
+
+class NewGELU(nn.Module):
+    """The tanh form of GELU."""
+
+    def forward(self, x):
+        return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+
+
+class Model(nn.Module):
+    """A block of MinGPT: attention and an MLP, each on normalised tokens and added to them."""
+
+    def __init__(self, embed_dim, num_heads, max_length):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(embed_dim)
+        self.attention = CausalSelfAttention(embed_dim, num_heads, max_length)
+        self.norm2 = nn.LayerNorm(embed_dim)
+        self.mlp = nn.Sequential(
+            nn.Linear(embed_dim, 4 * embed_dim), NewGELU(), nn.Linear(4 * embed_dim, embed_dim), nn.Dropout(0.0)
+        )
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+def get_inputs():
+    return [torch.rand(batch_size, tokens, embed_dim)]
+
+
+def get_init_inputs():
+    return [embed_dim, num_heads, max_length]
