@@ -9,7 +9,7 @@ from stepTP.records import Step, step_json
 from strategies.base import Refused, Strategy
 from strategies.catalog import strategies
 
-TRIED = 2  # candidates, for each step that is explained
+TRIED = 4  # strategies, for each step that is explained: one candidate of each
 
 
 def next_step(before: Program, after: Program, taken: Step, changed: Sequence[Change]) -> Step | None:
@@ -32,13 +32,13 @@ def next_step(before: Program, after: Program, taken: Step, changed: Sequence[Ch
             shown = _shown(candidate)
             if not _is_there(shown, before, new) or any(step_json(s) in known for s in _likes(shown, old, new)):
                 continue
+            if tried == TRIED:
+                return None
             try:
                 candidate.apply(after)
             except Refused:
                 tried += 1
-                if tried == TRIED:
-                    return None
-                continue
+                break
             return shown
     return None
 

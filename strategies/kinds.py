@@ -1,0 +1,155 @@
+"""What the four strategies share that change the kind of a loop: one loop takes a kind that claims something, or gives
+it up for the serial kind that claims nothing. Kinds never change what a program computes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from leir.analysis.access import tensors
+from leir.analysis.dependence import Touch, carries_dependence, loop_number, touches_by_tensor
+from leir.analysis.kernels import axis_of
+from leir.edit import enclosing, perfect_nest, replace_at, statement_at, walk_with
+from leir.names import substitute_each
+from leir.printer import header_text
+from leir.syntax import Equation, Guard, Kind, Loop, Path, Program, Variable
+from strategies.base import counted, describe_at, listed, path_text, statement_or_none
+
+WORDS: dict[Kind, str] = {"L": "serial", "P": "parallel", "V": "vectorised", "U": "unrolled", "B": "bound"}
+
+
+def with_kind(program: Program, path: Path, kind: Kind, variable: str = "") -> Program:
+    """The program with the loop at `path` of another kind and, if `variable` is given, its variable renamed."""
+    loop = loop_at(program, path)
+    name = variable or loop.variable
+    body = loop.body if name == loop.variable else substitute_each(loop.body, {loop.variable: Variable(name)})
+    return replace_at(program, path, replace(loop, kind=kind, variable=name, body=body))
+
+
+def loop_at(program: Program, path: Path) -> Loop:
+    """The loop at a path that is known to lead to one."""
+    loop = statement_at(program, path)
+    assert isinstance(loop, Loop)
+    return loop
+
+
+def is_of_kind(program: Program, path: Path, kind: Kind) -> tuple[bool, str]:
+    """Whether a loop of a kind stands at the path, and what does, in words."""
+    statement = statement_or_none(program, path)
+    return isinstance(statement, Loop) and statement.kind == kind, describe_at(program, path)
+
+
+def independence(program: Program, path: Path) -> tuple[bool, str]:
+    """Whether no two iterations of the loop at `path` touch one element that one of them writes, and why.
+
+    Where an accumulation is what ties them together, the evidence names the step that takes them apart.
+    """
+    loop = loop_at(program, path)
+    found = carries_dependence(program, path)
+    if found is None:
+        return True, _apart(program, path)
+    text = str(found)
+    if found.kind == "reduction":
+        text += (
+            f"; reduction_factorization of {loop.variable} first gives its iterations partial results of their own, "
+            "which a second nest combines"
+        )
+    return False, text
+
+
+def _apart(program: Program, path: Path) -> str:
+    """Why the iterations of a loop that carries no dependence have nothing to do with each other."""
+    loop = loop_at(program, path)
+    known = tensors(program)
+    private: list[str] = []
+    named: list[str] = []
+    proved: list[str] = []
+    for tensor, touches in touches_by_tensor(program, path).items():
+        alloc = known[tensor].alloc or ()
+        if alloc[: len(path)] == path and len(alloc) > len(path):
+            private.append(tensor)
+        elif _name_the_iteration(touches, path, loop.variable):
+            named.append(tensor)
+        else:
+            proved.append(tensor)
+    parts: list[str] = []
+    if private:
+        parts.append(f"{listed(private)} {_live(private)} within one iteration of {loop.variable}")
+    if named:
+        parts.append(f"every access of {listed(named)} has {loop.variable} as the same subscript")
+    if proved:
+        parts.append(f"no two iterations of {loop.variable} touch one element of {listed(proved)} (integer sets)")
+    return "; ".join(parts)
+
+
+def _live(names: list[str]) -> str:
+    return "live" if len(names) > 1 else "lives"
+
+
+def _name_the_iteration(touches: Iterable[Touch], path: Path, variable: str) -> bool:
+    common: set[int] | None = None
+    for touch in touches:
+        number = loop_number(touch.statement, path)
+        if touch.statement.names("x")[variable] != f"x{number}":
+            return False  # hidden by an inner loop of that name
+        alone = {n for n, index in enumerate(touch.use.access.indices) if index == Variable(variable)}
+        common = alone if common is None else common & alone
+    return bool(common)
+
+
+def loop_terms(before: Program, after: Program, path: Path) -> dict[str, str]:
+    """Terms about the loop whose kind changes, and the nest that it stands in.
+
+    Sentences with `extent` are about a loop that takes a kind, those with `given_up` about one that becomes serial.
+    """
+    old, new = loop_at(before, path), loop_at(after, path)
+    equations = [n for _, n in walk_with(old) if isinstance(n, Equation)]
+    targets = dict.fromkeys(node.target.tensor for node in equations)
+    result = {
+        "path": path_text(path),
+        "variable": old.variable,
+        "new_variable": new.variable,
+        "given_up" if new.kind == "L" else "extent": str(old.extent),
+        "kind": WORDS[old.kind],
+        "new_kind": WORDS[new.kind],
+        "header": header_text(_loops_of_nest(old)),
+        "new_header": header_text(_loops_of_nest(new)),
+        "targets": listed(targets),
+        "equations": counted(len(equations), "equation"),
+        "stay": "stay" if len(equations) > 1 else "stays",
+    }
+    instances = instances_below(before, path)
+    if instances and new.kind != "L":
+        result["per_iteration"] = counted(instances // old.extent, "equation instance")
+        result["instances"] = str(instances)
+    return result
+
+
+def instances_below(program: Program, path: Path) -> int | None:
+    """How many equation instances one run of the loop makes; None where guards or choices leave that open."""
+    loop = loop_at(program, path)
+    total = 0
+    for inner, node in walk_with(loop):
+        if isinstance(node, Guard):
+            return None
+        if isinstance(node, Equation):
+            around = [n for _, n in enclosing(program, (*path, *inner)) if isinstance(n, Loop)]
+            size = 1
+            for one in around[len([n for _, n in enclosing(program, path) if isinstance(n, Loop)]) :]:
+                size *= one.extent
+            total += size
+    return total
+
+
+def _loops_of_nest(loop: Loop) -> list[Loop]:
+    """The loops of a perfect nest, as far as no guard stands between."""
+    result: list[Loop] = []
+    for _, node in perfect_nest(loop):
+        if not isinstance(node, Loop):
+            break
+        result.append(node)
+    return result
+
+
+def in_kernel(program: Program, path: Path) -> bool:
+    """Whether the statement at a path stands inside a `B` loop."""
+    return any(axis_of(node) for _, node in enclosing(program, path))
