@@ -65,7 +65,7 @@ def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
         if isinstance(answer, Failure):
             yield rejected_source(item, "translate", cause_of(answer), answer.message)
         elif answer["status"] != "verified":
-            yield rejected_source(item, "translate", answer["status"], answer["message"])
+            yield rejected_source(item, "translate", answer["cause"], answer["message"])
         else:
             yield program_row(item, answer)
 

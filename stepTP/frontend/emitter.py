@@ -80,7 +80,8 @@ class Emitter:
 
     `node` is the fx node at hand. `result` gives the tensor that its op writes: an output of the program where the node
     is one (`outputs`, by node name and number of the result), else a temporary. `default` is the dtype of temporaries
-    that need no declaration; `with_negatives` are the constant inputs of integers that hold numbers below 0.
+    that need no declaration; `with_negatives` are the constant inputs of integers that hold numbers below 0. `live` are
+    the nodes that are translated.
     """
 
     def __init__(self) -> None:
@@ -93,6 +94,7 @@ class Emitter:
         self.statements: list[Stmt] = []
         self.ops: Counter[str] = Counter()
         self.node: torch.fx.Node
+        self.live: frozenset[torch.fx.Node] = frozenset()
 
     @property
     def op(self) -> str:
@@ -124,8 +126,8 @@ class Emitter:
         return self.dtype_of(torch.result_type(metas[0], metas[1]))
 
     def uses(self, number: int) -> bool:
-        """Whether anything reads this one of the op's results."""
-        return any(user.target is getitem and user.args[1] == number for user in self.node.users)
+        """Whether anything that is translated reads this one of the op's results."""
+        return any(user.target is getitem and user.args[1] == number and user in self.live for user in self.node.users)
 
     def refuse(self, reason: str) -> NoReturn:
         """Raises UnsupportedOp for the node at hand."""

@@ -1,42 +1,81 @@
 """Running a module as the reference, and whether it is worth translating.
 
 Inputs are drawn anew by shuffling and scaling those given, so that signs and ranges such as 0..1 are kept.
+
+A module is degenerate, and refused by name, where in float64 on the reference inputs and a few other draws
+
+    nan-output          an output is NaN everywhere
+    constant-output     an output never changes
+    saturated-output    an output sits at its two bounds, as sigmoid does far from 0, and leaves them for small inputs
+    unused-input        an argument changes no output; a parameter may be idle, an argument may not
 """
 
 import copy
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
 
-from stepTP.frontend.translation import as_array
+from stepTP.frontend.translation import Inputs, as_array, called
 
 _REDRAWS = 4
+_SATURATED = 0.99  # the share of elements at its bounds that makes an output saturated
+_FEWEST_FOR_SATURATION = 64  # elements over all draws: of fewer, two values say nothing
 _NARROW = (torch.float16, torch.bfloat16, torch.float32)
 
 
-def degenerate(module: torch.nn.Module, inputs: tuple[Any, ...]) -> str | None:
-    """Why a module in float64 teaches nothing: an output that is NaN everywhere or never changes, or an input that no
-    output depends on; None if it is sound."""
+@dataclass(frozen=True, slots=True)
+class Degenerate:
+    """Why a module teaches nothing. `cause`: one of the names above."""
+
+    cause: str
+    reason: str
+
+
+def degenerate(module: torch.nn.Module, inputs: Inputs) -> Degenerate | None:
+    """What is wrong with a module in float64 as a source; None if it is sound."""
     outputs = exact_outputs(module, inputs)
     for number, output in enumerate(outputs):
         if np.isnan(output).all():
-            return f"output {number} is NaN everywhere on the reference inputs"
-    unchanged = set(range(len(outputs)))
-    for drawn in redraws(inputs):
-        unchanged -= _changed(outputs, exact_outputs(module, drawn))
+            return Degenerate("nan-output", f"output {number} is NaN everywhere on the reference inputs")
+    others = [exact_outputs(module, drawn) for drawn in redraws(inputs)]
+    unchanged = set(range(len(outputs))).difference(*(_changed(outputs, other) for other in others))
     if unchanged:
-        return f"output {min(unchanged)} is the same for all inputs"
+        return Degenerate("constant-output", f"output {min(unchanged)} is the same for all inputs")
+    saturated = [n for n, drawn in enumerate(zip(outputs, *others, strict=True)) if _at_two_bounds(drawn)]
+    if saturated:
+        small = exact_outputs(module, tree_map(_near_zero, inputs))
+        for number in saturated:
+            if not _at_two_bounds((*(drawn[number] for drawn in (outputs, *others)), small[number])):
+                return Degenerate("saturated-output", f"output {number} is at one of two bounds nearly everywhere")
     for number, leaf in enumerate(tree_leaves(inputs)):
         if isinstance(leaf, torch.Tensor) and _can_vary(leaf):
             draws = redraws(inputs, only=number)
             if not any(_changed(outputs, exact_outputs(module, drawn)) for drawn in draws):
-                return f"no output depends on input {number}"
+                return Degenerate("unused-input", f"no output depends on input {number}")
     return None
+
+
+def _at_two_bounds(drawn: Sequence[np.ndarray]) -> bool:
+    """Whether 99 of 100 elements of a float output are, to f32, its smallest or its largest value."""
+    if drawn[0].dtype.kind != "f":
+        return False
+    values = np.concatenate([array.ravel() for array in drawn])
+    values = values[np.isfinite(values)]
+    if values.size < _FEWEST_FOR_SATURATION:
+        return False
+    low, high = values.min(), values.max()
+    near = np.minimum(values - low, high - values) <= 2.0**-24 * max(abs(low), abs(high))
+    return bool(np.mean(near) >= _SATURATED)
+
+
+def _near_zero(leaf: Any) -> Any:
+    return leaf * 2.0**-20 if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
 
 class InFloat64(TorchDispatchMode):
@@ -58,31 +97,33 @@ def _widened(tree: Any) -> Any:
     return tree_map(widen, tree)
 
 
-def exact_outputs(module64: torch.nn.Module, inputs64: tuple[Any, ...]) -> list[np.ndarray]:
+def exact_outputs(module64: torch.nn.Module, inputs64: Inputs) -> list[np.ndarray]:
     """The tensors that a module in float64 returns, with every op inside in float64."""
     with InFloat64():
         return outputs_of(module64, inputs64)
 
 
-def in_dtype(
-    dtype: torch.dtype, module: torch.nn.Module, inputs: tuple[Any, ...]
-) -> tuple[torch.nn.Module, tuple[Any, ...]]:
+def in_dtype(dtype: torch.dtype, module: torch.nn.Module, inputs: Inputs) -> tuple[torch.nn.Module, Inputs]:
     """A copy of the module, and the inputs, with every float in `dtype`."""
-
-    def convert(leaf: Any) -> Any:
-        return leaf.to(dtype) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
-
-    return copy.deepcopy(module).to(dtype), tree_map(convert, inputs)
+    return copy.deepcopy(module).to(dtype), floats_in(dtype, inputs)
 
 
-def outputs_of(module: torch.nn.Module, inputs: tuple[Any, ...]) -> list[np.ndarray]:
-    """The tensors that the module returns, in order, for copies of the inputs."""
+def floats_in(dtype: torch.dtype, inputs: Inputs) -> Inputs:
+    """The inputs with every float tensor in `dtype`."""
+    return tree_map_only(torch.Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x, inputs)
+
+
+def outputs_of(module: torch.nn.Module, inputs: Inputs) -> list[np.ndarray]:
+    """The tensors that the module returns, in order.
+
+    A copy of the module runs on copies of the inputs: what it changes in place, it does not change for the next run.
+    """
     with torch.no_grad():
-        returned = module(*tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, inputs))
+        returned = called(copy.deepcopy(module), tree_map_only(torch.Tensor, torch.clone, inputs))
     return [as_array(leaf) for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
 
 
-def redraws(inputs: tuple[Any, ...], only: int | None = None) -> Iterator[tuple[Any, ...]]:
+def redraws(inputs: Inputs, only: int | None = None) -> Iterator[Inputs]:
     """A few other draws of the inputs, or of only one of the tensors and numbers in them."""
     leaves, tree = tree_flatten(inputs)
     for draw in range(_REDRAWS):

@@ -1,7 +1,7 @@
 """PyTorch programs in KernelBench's form: a file with `class Model(nn.Module)`, `get_inputs()` and `get_init_inputs()`.
 
-The module is built in evaluation mode. Its parameters and its inputs are drawn from keyed generators of their own, so
-that neither depends on what ran before.
+A module is taken as it was built, that is in training mode unless the file says otherwise: so KernelBench runs it.
+Its parameters and its inputs are drawn from keyed generators of their own, so that neither depends on what ran before.
 """
 
 import ast
@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import torch
 
+from stepTP.frontend.translation import Inputs
+
 Result = TypeVar("Result")
 
 
@@ -33,38 +35,47 @@ class SourceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadedSource:
-    """A module in evaluation mode, and one draw of its inputs."""
+    """A module, and one draw of its inputs: arguments in order, or by name where `get_inputs` gives a dict."""
 
     module: torch.nn.Module
-    inputs: tuple[Any, ...]
+    inputs: Inputs
     code: str
     file: str
 
 
-def load_source(reference: str | Path, overrides: Mapping[str, Any] | None = None, seed: int = 0) -> LoadedSource:
+def load_source(
+    reference: str | Path, overrides: Mapping[str, Any] | None = None, seed: int = 0, *, evaluation: bool = False
+) -> LoadedSource:
     """The program in a file, or an importable `package.module:Class` whose module has `get_inputs` too.
 
-    `overrides` replaces constants that the file assigns at its top level. Raises SourceError.
+    `overrides` replaces constants that the file assigns at its top level. `evaluation` switches the module to
+    evaluation mode. Raises SourceError.
     """
     module, colon, name = str(reference).partition(":")
     if colon and not Path(str(reference)).exists() and all(part.isidentifier() for part in module.split(".")):
-        return _importable(module, name, overrides or {}, seed)
+        return _importable(module, name, overrides or {}, seed, evaluation)
     try:
         code = Path(reference).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(str(reference), 0, f"cannot be read: {error}") from None
-    return load_text(code, str(reference), overrides, seed)
+    return load_text(code, str(reference), overrides, seed, evaluation=evaluation)
 
 
 def load_text(
-    code: str, file: str = "<source>", overrides: Mapping[str, Any] | None = None, seed: int = 0, name: str = "Model"
+    code: str,
+    file: str = "<source>",
+    overrides: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    name: str = "Model",
+    *,
+    evaluation: bool = False,
 ) -> LoadedSource:
-    """The program that `code` writes; `file` is what errors call it. Raises SourceError."""
+    """The program that `code` writes; `file` is what errors call it. See `load_source`. Raises SourceError."""
     digest = hashlib.sha256(code.encode()).hexdigest()
-    return _load(ModuleType(f"source_{digest[:16]}"), code, file, overrides or {}, seed, name)
+    return _load(ModuleType(f"source_{digest[:16]}"), code, file, overrides or {}, seed, name, evaluation)
 
 
-def _importable(module: str, name: str, overrides: Mapping[str, Any], seed: int) -> LoadedSource:
+def _importable(module: str, name: str, overrides: Mapping[str, Any], seed: int, evaluation: bool) -> LoadedSource:
     try:
         spec = importlib.util.find_spec(module)
     except ImportError as error:
@@ -72,10 +83,18 @@ def _importable(module: str, name: str, overrides: Mapping[str, Any], seed: int)
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise SourceError(f"{module}:{name}", 0, f"no Python file is importable as {module}")
     code = Path(spec.origin).read_text(encoding="utf-8")
-    return _load(importlib.util.module_from_spec(spec), code, spec.origin, overrides, seed, name)
+    return _load(importlib.util.module_from_spec(spec), code, spec.origin, overrides, seed, name, evaluation)
 
 
-def _load(module: ModuleType, code: str, file: str, overrides: Mapping[str, Any], seed: int, name: str) -> LoadedSource:
+def _load(
+    module: ModuleType,
+    code: str,
+    file: str,
+    overrides: Mapping[str, Any],
+    seed: int,
+    name: str,
+    evaluation: bool,
+) -> LoadedSource:
     module.__file__ = file
     compiled = _compiled(code, file, overrides)
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
@@ -96,8 +115,9 @@ def _load(module: ModuleType, code: str, file: str, overrides: Mapping[str, Any]
         raise SourceError(file, 0, f"{name} is no subclass of torch.nn.Module")
     arguments = _called(module.get_init_inputs, file, seed, "get_init_inputs")
     built = _called(lambda: _built(model, arguments), file, seed, name)
-    inputs = _called(lambda: tuple(module.get_inputs()), file, seed, "get_inputs")
-    return LoadedSource(built.eval(), inputs, code, file)
+    given = _called(module.get_inputs, file, seed, "get_inputs")
+    inputs = dict(given) if isinstance(given, Mapping) else tuple(given)
+    return LoadedSource(built.eval() if evaluation else built, inputs, code, file)
 
 
 def _built(model: type[torch.nn.Module], arguments: Any) -> torch.nn.Module:

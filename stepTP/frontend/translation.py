@@ -3,7 +3,7 @@
 import operator
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
@@ -13,9 +13,11 @@ import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_map_only, tree_unflatten
 
+from leir.edit import accesses
 from leir.names import tensor_sequence
 from leir.syntax import Declaration, Program
 from stepTP.frontend.emitter import Emitter
@@ -23,7 +25,11 @@ from stepTP.frontend.ops import shape
 from stepTP.frontend.table import TABLE
 from stepTP.frontend.values import Buffer, constant
 
+Inputs = tuple[Any, ...] | Mapping[str, Any]
+"""What a module is called with: its arguments in order, or by name."""
+
 _IGNORED_ARGUMENTS = ("layout", "device", "pin_memory", "memory_format", "non_blocking")
+_UPDATES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION)
 _WITHOUT_EFFECT = ("aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default")
 
 
@@ -32,8 +38,10 @@ class Translation:
     """A program with what its names stand for.
 
     `names`: of every input and output, in the order of the signature, what it is in the module: an argument of
-    `forward`, a parameter or buffer by its path, `output` or `output.<place>`. `user_inputs` are the tensors among the
-    arguments, in order; `constants` are the values of all other inputs, an array each. `ops` counts the entries.
+    `forward`, a parameter or buffer by its path, `output` or `output.<place>`; a tied weight by all its paths, with
+    commas between them. `user_inputs` are the tensors among the arguments, in order; `constants` are the values of all
+    other inputs, an array each. `ops` counts the entries. `updates`: the buffers (running statistics) and arguments
+    that `forward` changes in place besides what it returns; the program returns what `forward` returns, and no more.
     """
 
     program: Program
@@ -42,6 +50,11 @@ class Translation:
     outputs: tuple[str, ...]
     constants: dict[str, np.ndarray]
     ops: dict[str, int]
+    updates: tuple[str, ...] = ()
+
+    def paths(self, name: str) -> tuple[str, ...]:
+        """The paths of the parameter or buffer that an input stands for: several where it is tied."""
+        return tuple(self.names[name].split(", "))
 
 
 class ExportFailed(Exception):
@@ -56,6 +69,8 @@ class ExportFailed(Exception):
         ]
         self.line = own[-1] if own else ""
         self.reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        if isinstance(error, GuardOnDataDependentSymNode):
+            self.reason = "its control flow or a shape depends on the values of tensors"
         super().__init__(f"torch.export fails: {self.reason}" + (f" ({self.line})" if self.line else ""))
 
 
@@ -65,19 +80,32 @@ def as_array(tensor: torch.Tensor) -> np.ndarray:
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).contiguous().numpy()
 
 
-def translate(module: torch.nn.Module, inputs: tuple[Any, ...]) -> Translation:
+def translate(module: torch.nn.Module, inputs: Inputs) -> Translation:
     """The module, called with `inputs`, as a program in the plain form: every loop serial, one op after the other.
 
-    Shapes are those of `inputs`. The module is taken in the mode it is in. Raises UnsupportedOp and ExportFailed.
+    Shapes are those of `inputs`. The module is taken in the mode it is in, training or evaluation, and its state as it
+    is before the call. Raises UnsupportedOp and ExportFailed.
     """
     return translate_exported(export(module, inputs))
 
 
-def export(module: torch.nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
-    """The functional graph of ops of the table, and of core ATen ops where it has none."""
+def called(module: torch.nn.Module, inputs: Inputs) -> Any:
+    """What the module returns for the inputs."""
+    return module(**inputs) if isinstance(inputs, Mapping) else module(*inputs)
+
+
+def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
+    """The functional graph of ops of the table, and of core ATen ops where it has none.
+
+    Tensors are copied first: one that is given twice would count as one argument.
+    """
+    inputs = tree_map_only(torch.Tensor, torch.clone, inputs)
     try:
         with torch.no_grad():
-            exported = torch.export.export(module, inputs)
+            if isinstance(inputs, Mapping):
+                exported = torch.export.export(module, (), dict(inputs))
+            else:
+                exported = torch.export.export(module, inputs)
     except Exception as error:  # tracing runs the module's own code, which may raise anything
         raise ExportFailed(error) from error
     if all(node.op != "call_function" or _is_known(node.target) for node in exported.graph.nodes):
@@ -96,26 +124,36 @@ def _is_known(target: Any) -> bool:
     return target is operator.getitem or str(target) in TABLE or str(target) in _WITHOUT_EFFECT
 
 
-def bind(translation: Translation, inputs: tuple[Any, ...]) -> dict[str, np.ndarray]:
+def bind(translation: Translation, inputs: Inputs) -> dict[str, np.ndarray]:
     """The program's inputs by name: the tensors among `inputs`, in order, and the constants."""
     tensors = [as_array(leaf) for leaf in tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
     return dict(zip(translation.user_inputs, tensors, strict=True)) | translation.constants
 
 
 def translate_exported(exported: ExportedProgram) -> Translation:
-    """The program of an exported graph. Raises UnsupportedOp."""
-    return _Translator(exported).translation()
+    """The program of an exported graph. Raises UnsupportedOp.
+
+    A buffer that an op takes but its nests do not read (the running statistics in training) is no input.
+    """
+    translation = _Translator(exported).translation()
+    read = {access.tensor for access in accesses(translation.program)}
+    buffers = exported.graph_signature.buffers
+    unread = tuple(translation.names[n] for n in translation.constants if n not in read)
+    left_out = frozenset(path for path in unread if path in buffers)
+    return _Translator(exported, left_out).translation() if left_out else translation
 
 
 class _Translator:
-    def __init__(self, exported: ExportedProgram) -> None:
+    def __init__(self, exported: ExportedProgram, left_out: frozenset[str] = frozenset()) -> None:
         self.exported = exported
-        self.nodes = list(exported.graph.nodes)
-        self.by_name = {node.name: node for node in self.nodes}
+        self.left_out = left_out
+        self.nodes = _live_nodes(exported)
+        self.by_name = {node.name: node for node in exported.graph.nodes}
         self.values: dict[torch.fx.Node, Any] = {}
         self.names: dict[str, str] = {}
         self.constants: dict[str, np.ndarray] = {}
         self.emitter = Emitter()
+        self.emitter.live = frozenset(self.nodes)
 
     def translation(self) -> Translation:
         names = tensor_sequence()
@@ -123,7 +161,7 @@ class _Translator:
         returned = self.declare_outputs(names)
         outputs = [Declaration(buffer.name, buffer.dtype, buffer.shape) for _, buffer in returned]
         for node in self.nodes:
-            if node.op not in ("placeholder", "output") and (node.users or node.op == "get_attr"):
+            if node.op == "call_function":
                 self.values[node] = self.emit(node)
         for node, buffer in returned:
             if buffer.name not in self.emitter.written:
@@ -136,17 +174,26 @@ class _Translator:
             tuple(declaration.tensor for declaration in outputs),
             self.constants,
             dict(sorted(self.emitter.ops.items())),
+            self.updates(),
         )
 
+    def updates(self) -> tuple[str, ...]:
+        """The buffers and arguments that the module changes in place, sorted."""
+        specs = self.exported.graph_signature.output_specs
+        return tuple(sorted(spec.target or "" for spec in specs if spec.kind in _UPDATES))
+
     def declare_inputs(self, names: Iterator[str]) -> tuple[list[Declaration], list[str]]:
-        """User inputs in the order of `forward`, then the parameters and buffers that are read, by first use."""
+        """User inputs in the order of `forward`, the parameters and buffers that are read, by first use, and the other
+        parameters. Paths that hold one tensor are one input."""
         e = self.emitter
         declarations: list[Declaration] = []
         user_inputs: list[str] = []
+        shared: dict[int, str] = {}
         specs = {spec.arg.name: spec for spec in self.exported.graph_signature.input_specs}
         given = [spec for spec in specs.values() if spec.kind == InputKind.USER_INPUT]
         read = [specs[node.name] for node in self.placeholders_by_use() if specs[node.name] not in given]
-        for spec in (*given, *read):
+        unread = [spec for spec in specs.values() if spec.kind == InputKind.PARAMETER and spec not in read]
+        for spec in (*given, *read, *unread):
             if isinstance(spec.arg, ConstantArgument):
                 continue
             node = e.node = self.by_name[spec.arg.name]
@@ -156,9 +203,21 @@ class _Translator:
                 if not isnan(number):
                     self.values[node] = constant(number, (), e.dtype())
                     continue
+            if 0 in e.shape():
+                e.refuse("a tensor without elements")
+            if spec.target in self.left_out:
+                self.values[node] = Buffer(node.name, e.shape(), e.dtype()).value
+                continue
+            if tensor is not None and id(tensor) in shared:
+                name = shared[id(tensor)]
+                self.values[node] = Buffer(name, e.shape(), e.dtype()).value
+                self.names[name] = ", ".join(sorted((*self.names[name].split(", "), spec.target or node.name)))
+                continue
             name = next(names)
             buffer = Buffer(name, e.shape(), e.dtype())
             self.values[node] = buffer.value
+            if tensor is not None:
+                shared[id(tensor)] = name
             declarations.append(Declaration(name, buffer.dtype, buffer.shape))
             self.names[name] = spec.target or node.name
             if tensor is None:
@@ -175,7 +234,7 @@ class _Translator:
         for node in self.nodes:
             if node.op != "placeholder":
                 order |= dict.fromkeys(source for source in node.all_input_nodes if source.op == "placeholder")
-        return list(order)
+        return list(order | dict.fromkeys(node for node in self.nodes if node.op == "placeholder"))
 
     def stored(self, spec: InputSpec) -> torch.Tensor | None:
         """The value of a parameter, buffer or lifted constant; None for a user's input."""
@@ -194,8 +253,10 @@ class _Translator:
         returned: list[tuple[torch.fx.Node, Buffer]] = []
         for number, spec in enumerate(specs):
             e.node = self.by_name.get(spec.arg.name, self.nodes[-1]) if hasattr(spec.arg, "name") else self.nodes[-1]
+            if spec.kind in _UPDATES:
+                continue
             if spec.kind != OutputKind.USER_OUTPUT:
-                e.refuse(f"the module changes {spec.target} in place")
+                e.refuse(f"an output of the kind {spec.kind.name}")
             if not isinstance(spec.arg, TensorArgument):
                 continue
             buffer = Buffer(next(names), e.shape(), e.dtype())
@@ -220,7 +281,7 @@ class _Translator:
             source, number = node.args
             return self.values[source][number]
         if name not in TABLE:
-            e.refuse("no entry in the table of ops")
+            e.refuse(_missing(node.target, name))
         if isinstance(node.meta["val"], torch.Tensor):
             if any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape):
                 e.refuse("the shape of its result depends on data")
@@ -235,6 +296,26 @@ class _Translator:
         }
         e.ops[name] += 1
         return TABLE[name](e, *arguments, **options)
+
+
+def _live_nodes(exported: ExportedProgram) -> list[torch.fx.Node]:
+    """The nodes that what `forward` returns is computed from, in order: not what only changes buffers or arguments."""
+    specs = exported.graph_signature.output_specs
+    returned = {s.arg.name for s in specs if s.kind not in _UPDATES and isinstance(s.arg, TensorArgument)}
+    live: dict[torch.fx.Node, None] = {}
+    for node in reversed(exported.graph.nodes):
+        if node.name in returned or any(user in live for user in node.users):
+            live[node] = None
+    return [node for node in exported.graph.nodes if node in live]
+
+
+def _missing(target: Any, name: str) -> str:
+    """Why there is no entry for an op."""
+    if name in ("cond", "while_loop"):
+        return "control flow that depends on the values of tensors"
+    if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
+        return "it draws random numbers"
+    return "no entry in the table of ops"
 
 
 def _origin(node: Any) -> tuple[str, int]:

@@ -7,7 +7,8 @@ far the module in float32 is from itself in float64.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import islice
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,45 +16,63 @@ import torch
 from leir.edit import map_statement, with_dtypes
 from leir.interp import InterpreterError, interpret
 from leir.syntax import DType, Expr, Real
-from stepTP.frontend.reference import degenerate, distance, exact_outputs, in_dtype, magnitude, outputs_of, redraws
-from stepTP.frontend.translation import Translation, bind
+from stepTP.frontend.reference import (
+    degenerate,
+    distance,
+    exact_outputs,
+    floats_in,
+    in_dtype,
+    magnitude,
+    outputs_of,
+    redraws,
+)
+from stepTP.frontend.translation import Inputs, Translation, bind
 
+DRAWS = 3  # on which a translation is checked
 SLACK = 256  # how many times the module's own rounding error a translation may show: sums in another order
 EPSILON: dict[DType, float] = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationVerdict:
-    """`max_abs_error`: the largest of any output, of the program in f64 against the module in float64."""
+    """`max_abs_error`: the largest of any output and draw, of the program in f64 against the module in float64.
+
+    `cause`: why a module is refused, in the words of `reference`, or "mismatch".
+    """
 
     status: Literal["verified", "mismatch", "refused"]
     max_abs_error: float | None
     message: str = ""
+    cause: str = ""
 
 
-def verify_translation(
-    translation: Translation, module: torch.nn.Module, inputs: tuple[Any, ...]
-) -> TranslationVerdict:
-    """The verdict on these inputs. A module that is degenerate is refused first."""
+def verify_translation(translation: Translation, module: torch.nn.Module, inputs: Inputs) -> TranslationVerdict:
+    """The verdict on these inputs and a few draws like them. A module that is degenerate is refused first."""
     module64, inputs64 = in_dtype(torch.float64, module, inputs)
-    if reason := degenerate(module64, inputs64):
-        return TranslationVerdict("refused", None, reason)
-    exact = exact_outputs(module64, inputs64)
+    if found := degenerate(module64, inputs64):
+        return TranslationVerdict("refused", None, found.reason, found.cause)
     rounding = _rounding(module, module64, inputs64)
-    try:
-        own = _error(translation, inputs, exact, outputs_of(module, inputs), rounding)
-        double = _error(widened(translation), inputs64, exact, exact, rounding)
-    except InterpreterError as error:
-        return TranslationVerdict("mismatch", None, f"the program has no meaning on the reference inputs: {error}")
-    for kind, error in (("float64", double), ("its own dtype", own)):
-        if error.excess > 1:
-            message = f"{translation.names[error.output]} ({error.output}) in {kind} is off by {error.largest:.3g}"
-            message = f"{message}, {error.excess:.3g} times the tolerance"
-            return TranslationVerdict("mismatch", double.largest, message)
-    return TranslationVerdict("verified", double.largest)
+    wide = widened(translation)
+    largest = 0.0
+    for drawn in (inputs, *islice(redraws(inputs), DRAWS - 1)):
+        drawn64 = floats_in(torch.float64, drawn)
+        exact = exact_outputs(module64, drawn64)
+        try:
+            own = _error(translation, drawn, exact, outputs_of(module, drawn), rounding)
+            double = _error(wide, drawn64, exact, exact, rounding)
+        except InterpreterError as error:
+            message = f"the program has no meaning on the reference inputs: {error}"
+            return TranslationVerdict("mismatch", None, message, "mismatch")
+        largest = max(largest, double.largest)
+        for kind, error in (("float64", double), ("its own dtype", own)):
+            if error.excess > 1:
+                message = f"{translation.names[error.output]} ({error.output}) in {kind} is off by {error.largest:.3g}"
+                message = f"{message}, {error.excess:.3g} times the tolerance"
+                return TranslationVerdict("mismatch", largest, message, "mismatch")
+    return TranslationVerdict("verified", largest)
 
 
-def _rounding(module: torch.nn.Module, module64: torch.nn.Module, inputs64: tuple[Any, ...]) -> list[float]:
+def _rounding(module: torch.nn.Module, module64: torch.nn.Module, inputs64: Inputs) -> list[float]:
     """For each output, the largest error of the module in float32 over a few draws: one may happen to be exact."""
     worst: list[float] = []
     for drawn in (inputs64, *redraws(inputs64)):
@@ -94,7 +113,7 @@ class _Error:
 
 def _error(
     translation: Translation,
-    inputs: tuple[Any, ...],
+    inputs: Inputs,
     exact: Sequence[np.ndarray],
     own: Sequence[np.ndarray],
     rounding: Sequence[float],

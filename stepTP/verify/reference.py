@@ -1,5 +1,7 @@
 """The source itself as the reference: its PyTorch module in float64, on any inputs and parameters."""
 
+import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +66,9 @@ def _profile(
     values = [sample[name] for sample in samples]
     if name not in translation.constants:
         return profile(declaration, values, allowed=allowed)
-    drawn = translation.names[name] in _state(module) and values[0].dtype.kind == "f" and np.isfinite(values[0]).all()
+    drawn = (
+        translation.paths(name)[0] in _state(module) and values[0].dtype.kind == "f" and np.isfinite(values[0]).all()
+    )
     return profile(declaration, values[:1], is_parameter=True, fixed=not drawn)
 
 
@@ -77,15 +81,20 @@ def _reference(loaded: LoadedSource, translation: Translation) -> Reference:
     module, _ = in_dtype(torch.float64, loaded.module, loaded.inputs)
     leaves, tree = tree_flatten(loaded.inputs)
     own = _state(module)
-    drawn = [name for name in translation.constants if translation.names[name] in own]
+    drawn = [name for name in translation.constants if translation.paths(name)[0] in own]
 
     def reference(inputs: dict[str, Array]) -> Outputs:
         given = iter(translation.user_inputs)
         arguments = [_tensor(inputs[next(given)], leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        state = {path: _tensor(inputs[name], own[path]) for name in drawn for path in (translation.names[name],)}
+        state: dict[str, torch.Tensor] = {}
+        for name in drawn:
+            paths = translation.paths(name)
+            state |= dict.fromkeys(paths, _tensor(inputs[name], own[paths[0]]))
+        given_inputs = tree_unflatten(arguments, tree)
+        in_order, by_name = ((), given_inputs) if isinstance(given_inputs, Mapping) else (given_inputs, {})
         with torch.no_grad(), InFloat64():
-            try:
-                returned = torch.func.functional_call(module, state, tree_unflatten(arguments, tree))
+            try:  # on a copy: what forward changes in place, it does not change for the next draw
+                returned = torch.func.functional_call(copy.deepcopy(module), state, in_order, by_name)
             except (RuntimeError, TypeError, IndexError) as error:
                 raise Unverified(f"the module does not run in float64: {error}") from error
         tensors = [leaf for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]

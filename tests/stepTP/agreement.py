@@ -1,11 +1,12 @@
 """The front end against PyTorch: a function is translated, checked, run by the interpreter, and compared."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from leir.check import check
 from leir.edit import walk
@@ -14,7 +15,7 @@ from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Loop, Program
 from stepTP.frontend import Translation, bind, translate
-from stepTP.frontend.translation import as_array
+from stepTP.frontend.translation import as_array, called
 from stepTP.frontend.verification import widened
 
 TOLERANCE = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-12}
@@ -54,7 +55,8 @@ def module_agrees(module: torch.nn.Module, *inputs: Any, in_double: bool = True)
 
 def compare(translation: Translation, module: torch.nn.Module, inputs: tuple[Any, ...]) -> None:
     with torch.no_grad():
-        returned = [as_array(x) for x in tree_leaves(module(*inputs)) if isinstance(x, torch.Tensor)]
+        answer = called(copy.deepcopy(module), tree_map_only(torch.Tensor, torch.clone, inputs))
+        returned = [as_array(x) for x in tree_leaves(answer) if isinstance(x, torch.Tensor)]
     found = interpret(translation.program, bind(translation, inputs))
     assert len(found) == len(returned)
     for name, wanted in zip(translation.outputs, returned, strict=True):

@@ -48,10 +48,14 @@ def weights(source: LoadedSource) -> torch.Tensor:
     return torch.cat([p.flatten() for p in source.module.parameters()])
 
 
-def test_a_file_is_loaded_in_evaluation_mode(tmp_path: Path) -> None:
+def test_a_file_is_loaded_in_the_mode_it_is_built_in(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text(CODE)
     source = load_source(file)
+    assert source.module.training
+    with pytest.raises(UnsupportedOp, match="dropout in training draws random numbers"):
+        translate(source.module, source.inputs)
+    source = load_source(file, evaluation=True)
     assert not source.module.training
     assert [tuple(x.shape) for x in source.inputs] == [(6, 4)]
     assert translate(source.module, source.inputs).names == {

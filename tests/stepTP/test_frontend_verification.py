@@ -96,22 +96,67 @@ def test_a_right_translation_is_verified(name: str) -> None:
     assert found.status == "verified", found.message
 
 
-REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
-    "constant": (lambda x: torch.softmax(x, 1), (draw(4, 1),), "output 0 is the same for all inputs"),
-    "constant by rounding": (lambda x: torch.softmax(x, 1).sum(1), (draw(4, 5),), "output 0 is the same"),
-    "one constant of two": (lambda x: (x, x - x), (draw(4),), "output 1 is the same for all inputs"),
-    "ignores an input": (lambda x, _: x * 2, (draw(4), draw(4)), "no output depends on input 1"),
-    "multiplies an input by 0": (lambda x, y: x + 0 * y, (draw(4), draw(4)), "no output depends on input 1"),
-    "NaN": (lambda x: torch.log(-x.abs() - 1), (draw(4),), "output 0 is NaN everywhere"),
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str, str]] = {
+    "constant": (
+        lambda x: torch.softmax(x, 1),
+        (draw(4, 1),),
+        "constant-output",
+        "output 0 is the same for all inputs",
+    ),
+    "constant by rounding": (lambda x: torch.softmax(x, 1).sum(1), (draw(4, 5),), "constant-output", "output 0 is"),
+    "one constant of two": (lambda x: (x, x - x), (draw(4),), "constant-output", "output 1 is the same"),
+    "dead relu": (lambda x: F.relu(x - 50), (draw(4, 5),), "constant-output", "output 0 is the same"),
+    "ignores an input": (lambda x, _: x * 2, (draw(4), draw(4)), "unused-input", "no output depends on input 1"),
+    "multiplies by 0": (lambda x, y: x + 0 * y, (draw(4), draw(4)), "unused-input", "no output depends on input 1"),
+    "NaN": (lambda x: torch.log(-x.abs() - 1), (draw(4),), "nan-output", "output 0 is NaN everywhere"),
+    "sigmoid": (lambda x: (x * 1e6).sigmoid(), (draw(6, 8),), "saturated-output", "output 0 is at one of two bounds"),
+    "tanh": (lambda x: (x, (x * 1e6).tanh()), (draw(6, 8),), "saturated-output", "output 1 is at one of two bounds"),
+    "softmax": (lambda x: (x * 1e6).softmax(1), (draw(6, 8),), "saturated-output", "output 0"),
+    "clamp": (lambda x: x.clamp(-1e-5, 1e-5), (draw(6, 8),), "saturated-output", "output 0"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_degenerate_module_is_refused(name: str) -> None:
-    function, inputs, reason = REFUSED[name]
+    function, inputs, cause, reason = REFUSED[name]
     found = verdict(function, *inputs)
-    assert found.status == "refused"
+    assert (found.status, found.cause) == ("refused", cause)
     assert reason in found.message
+
+
+NOT_SATURATED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a step": (lambda x: (x > 0).float(), (draw(6, 8),)),
+    "one hot": (lambda x: F.one_hot(x.argmax(1), 8).float(), (draw(6, 8),)),
+    "a sign": (lambda x: x.sign(), (draw(6, 8),)),
+    "relu": (lambda x: F.relu(x), (draw(6, 8),)),
+    "sigmoid": (lambda x: (3 * x).sigmoid(), (draw(6, 8),)),
+    "a sum": (lambda x: x.sum(), (draw(6, 8),)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SATURATED)
+def test_two_values_are_no_saturation_where_the_module_has_no_others(name: str) -> None:
+    function, inputs = NOT_SATURATED[name]
+    found = verdict(function, *inputs)
+    assert found.status == "verified", found.message
+
+
+def test_an_error_that_the_first_draw_does_not_show_is_found() -> None:
+    """The inputs are ordered, so that the maximum is the last element; their shuffled draws are not."""
+    x = torch.arange(24.0).reshape(4, 6)
+    found = verdict(lambda x: x.amax(1), x, change=("C_i max=A_{i,j}", "C_i max=if_then_else(j>3,A_{i,j},0.0)"))
+    assert found.status == "mismatch"
+
+
+def test_arguments_by_name() -> None:
+    class Scaled(torch.nn.Module):
+        def forward(self, x: torch.Tensor, *, factor: torch.Tensor, bias: float) -> torch.Tensor:
+            return x * factor + bias
+
+    inputs = {"factor": draw(4), "bias": 0.5, "x": draw(3, 4)}
+    translation = translate(Scaled(), inputs)
+    assert list(translation.names.values()) == ["factor", "x", "output"]
+    assert verify_translation(translation, Scaled(), inputs).status == "verified"
 
 
 def test_the_module_is_left_as_it_was() -> None:

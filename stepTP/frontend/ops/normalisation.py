@@ -116,11 +116,43 @@ def composite_batch_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Value:
-    if centre is None or spread is None:
+    """By the statistics of the batch in training; what they do to the running ones is no part of the result."""
+    if training or centre is None or spread is None:
         return batch_norm(e, x, weight, bias, training, momentum, eps)[0]
-    if training:
-        e.refuse("training mode updates the running statistics in place")
     return batch_norm_with_statistics(e, x, weight, bias, centre, spread, momentum, eps)[0]
+
+
+@emits("_native_batch_norm_legit_functional")
+def functional_batch_norm(
+    e: Emitter,
+    x: Value,
+    weight: Value | None,
+    bias: Value | None,
+    centre: Value,
+    spread: Value,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Value, ...]:
+    """(normalised, mean, 1 / deviation, running mean, running variance): batch_norm as decompositions write it.
+
+    The updated running statistics are computed only where `forward` returns what comes of them.
+    """
+    if not training:
+        return batch_norm_with_statistics(e, x, weight, bias, centre, spread, momentum, eps)[0], centre, spread
+    over = [axis for axis in range(len(x.shape)) if axis != 1]
+    number = count(x, over)
+    mean, squares = centred_squares(e, x, over, shape_without(x, over))
+    inverse = _inverse(e, squares, number, eps)
+    result = _scaled(e, x, (mean, inverse), _channel, (weight, bias), _channel)
+
+    def moved(place: int, old: Value, new: Value, divisor: int) -> Value:
+        if not e.uses(place):
+            return old
+        old, text = converted(old, new.dtype), f"x*{1 - momentum!r}+y/{float(divisor)!r}*{momentum!r}"
+        return e.fill(e.result(place), lambda p: formula(text, x=old.element(p), y=new.element(p)))
+
+    return result, mean, inverse, moved(3, centre, mean, 1), moved(4, spread, squares, max(number - 1, 1))
 
 
 @emits("native_group_norm")
