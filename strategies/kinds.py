@@ -8,11 +8,12 @@ from dataclasses import replace
 from leir.analysis.access import tensors
 from leir.analysis.dependence import Touch, carries_dependence, loop_number, touches_by_tensor
 from leir.analysis.kernels import axis_of
-from leir.edit import enclosing, perfect_nest, replace_at, statement_at, walk_with
+from leir.edit import enclosing, replace_at, statement_at, walk_with
 from leir.names import substitute_each
 from leir.printer import header_text
 from leir.syntax import Equation, Guard, Kind, Loop, Path, Program, Variable
 from strategies.base import counted, describe_at, listed, path_text, statement_or_none
+from strategies.blocks import loops_of_nest
 
 WORDS: dict[Kind, str] = {"L": "serial", "P": "parallel", "V": "vectorised", "U": "unrolled", "B": "bound"}
 
@@ -111,8 +112,8 @@ def loop_terms(before: Program, after: Program, path: Path) -> dict[str, str]:
         "given_up" if new.kind == "L" else "extent": str(old.extent),
         "kind": WORDS[old.kind],
         "new_kind": WORDS[new.kind],
-        "header": header_text(_loops_of_nest(old)),
-        "new_header": header_text(_loops_of_nest(new)),
+        "header": header_text(loops_of_nest(old)),
+        "new_header": header_text(loops_of_nest(new)),
         "targets": listed(targets),
         "equations": counted(len(equations), "equation"),
         "stay": "stay" if len(equations) > 1 else "stays",
@@ -138,16 +139,6 @@ def instances_below(program: Program, path: Path) -> int | None:
                 size *= one.extent
             total += size
     return total
-
-
-def _loops_of_nest(loop: Loop) -> list[Loop]:
-    """The loops of a perfect nest, as far as no guard stands between."""
-    result: list[Loop] = []
-    for _, node in perfect_nest(loop):
-        if not isinstance(node, Loop):
-            break
-        result.append(node)
-    return result
 
 
 def in_kernel(program: Program, path: Path) -> bool:

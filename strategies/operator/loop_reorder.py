@@ -25,10 +25,8 @@ from leir.analysis.dependence import carries_dependence
 from leir.analysis.flow import flow_difference
 from leir.analysis.matching import common_levels
 from leir.analysis.strides import stride
-from leir.analysis.types import is_float, type_of
 from leir.edit import (
     accesses,
-    dtypes,
     enclosing,
     expressions,
     iterations_around,
@@ -55,6 +53,7 @@ from strategies.base import (
     same_loops,
     statement_or_none,
 )
+from strategies.blocks import reorderable_accumulations
 
 
 class LoopReorder(Strategy):
@@ -115,7 +114,9 @@ class LoopReorder(Strategy):
         yield Fact("nest-is-perfect", perfect, evidence)
         after = self.rewrite(program)
         order, because = same_loops(program, after), self._order_text(program, after)
-        yield flow_preserved(program, after, order, unordered=self._accumulations(after), because=because)
+        yield flow_preserved(
+            program, after, order, unordered=reorderable_accumulations(after, self.outer), because=because
+        )
 
     def rewrite(self, program: Program) -> Program:
         nest = perfect_nest(statement_at(program, self.outer), self.outer)
@@ -130,7 +131,7 @@ class LoopReorder(Strategy):
 
     def is_bit_exact(self, program: Program) -> bool:
         after = self.rewrite(program)
-        exact = self._accumulations(after, exact=True)
+        exact = reorderable_accumulations(after, self.outer, exact=True)
         return flow_difference(program, after, same_loops(program, after), unordered=exact) is None
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
@@ -184,21 +185,6 @@ class LoopReorder(Strategy):
 
     def _equations(self, program: Program) -> list[Equation]:
         return [node for _, node in walk(statement_at(program, self.outer)) if isinstance(node, Equation)]
-
-    def _accumulations(self, program: Program, *, exact: bool = False) -> list[Path]:
-        """The nest's accumulations whose terms' order can change nothing but roundings; with `exact`, not even those.
-
-        A float cut to an integer at each step is none of them.
-        """
-        result: list[Path] = []
-        types = dtypes(program)
-        for path, node in walk(statement_at(program, self.outer), self.outer):
-            if isinstance(node, Equation) and node.op != "=":
-                to_float = is_float(types[node.target.tensor])
-                keeps_bits = node.op in ("max=", "min=") or not to_float
-                if (to_float or not is_float(type_of(node.value, types))) and (keeps_bits or not exact):
-                    result.append(path)
-        return result
 
     def _alike(self, before: Program, after: Program) -> dict[str, str]:
         """The terms of a neighbour of the nest whose header is more alike after the step; none without one."""

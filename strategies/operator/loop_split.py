@@ -25,8 +25,9 @@ from leir.analysis.cost import cost
 from leir.edit import enclosing, iterations_around, perfect_nest, replace_at, statement_at, walk
 from leir.names import free_variables, substitute_each, unused_variable, variables_around
 from leir.printer import expression_text
-from leir.syntax import Alloc, Binary, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
+from leir.syntax import Alloc, Guard, Loop, Path, Program, Stmt
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.blocks import block_index, guarded, tail_guard
 
 FACTORS = (2, 3, 4, 8, 16, 32, 64)
 
@@ -80,12 +81,12 @@ class LoopSplit(Strategy):
         if self.factor >= loop.extent:
             evidence = f"{loop.variable} runs {loop.extent} iterations, not more than {self.factor}"
         elif tail:
-            condition = expression_text(_guard(loop, self.factor, _inner_name(program, self.path)))
+            condition = expression_text(tail_guard(loop, self.factor, _inner_name(program, self.path)))
             evidence = f"{loop.extent} = {blocks}*{self.factor} + {tail}, so the guard {condition} ends the last block"
         else:
             evidence = f"{loop.extent} = {blocks}*{self.factor}, no tail"
         if self.factor < loop.extent:
-            index = expression_text(_index(loop, self.factor, _inner_name(program, self.path)))
+            index = expression_text(block_index(loop, self.factor, _inner_name(program, self.path)))
             evidence += f"; {index} takes each value of {loop.variable} once, in order"
         yield Fact("factor-is-below-the-extent", self.factor < loop.extent, evidence)
 
@@ -93,9 +94,9 @@ class LoopSplit(Strategy):
         loop = statement_at(program, self.path)
         assert isinstance(loop, Loop)
         inner = _inner_name(program, self.path)
-        body = substitute_each(loop.body, {loop.variable: _index(loop, self.factor, inner)})
+        body = substitute_each(loop.body, {loop.variable: block_index(loop, self.factor, inner)})
         if loop.extent % self.factor:
-            body = _guarded(body, _guard(loop, self.factor, inner))
+            body = guarded(body, tail_guard(loop, self.factor, inner))
         within = Loop("L", inner, self.factor, loop.first, body)
         outer = replace(loop, extent=-(-loop.extent // self.factor), first=0, body=(within,))
         return replace_at(program, self.path, outer)
@@ -112,7 +113,7 @@ class LoopSplit(Strategy):
             "extent": str(loop.extent),
             "factor": str(self.factor),
             "outer": str(outer.extent),
-            "index": expression_text(_index(loop, self.factor, inner.variable)),
+            "index": expression_text(block_index(loop, self.factor, inner.variable)),
         }
         around = [node for _, node in enclosing(before, self.path)]
         if not any(isinstance(node, Guard) for node in around):
@@ -122,7 +123,7 @@ class LoopSplit(Strategy):
                     result[f"{term}_read"], result[f"{term}_written"] = map(str, touched)
         if loop.extent % self.factor == 0:
             return {**result, "divides": f"{self.factor} divides {loop.extent}"}
-        condition = _guard(loop, self.factor, inner.variable)
+        condition = tail_guard(loop, self.factor, inner.variable)
         guard = next(p for p, n in perfect_nest(outer, self.path) if isinstance(n, Guard) and n.condition == condition)
         result.update(guard=expression_text(condition), rest=str(loop.extent % self.factor))
         above = [node for _, node in enclosing(after, guard)]
@@ -156,20 +157,3 @@ def _bytes_of_pass(program: Program, path: Path, extent: int) -> tuple[int, int]
 def _inner_name(program: Program, path: Path) -> str:
     loop = statement_at(program, path)
     return unused_variable(variables_around(program, path) | set(free_variables(loop)))
-
-
-def _index(loop: Loop, factor: int, inner: str) -> Expr:
-    return Binary("+", Binary("*", Variable(loop.variable), Integer(factor)), Variable(inner))
-
-
-def _guard(loop: Loop, factor: int, inner: str) -> Expr:
-    return Binary("<", _index(loop, factor, inner), Integer(loop.first + loop.extent))
-
-
-def _guarded(body: tuple[Stmt, ...], condition: Expr) -> tuple[Stmt, ...]:
-    """The guard below the loops of a perfect nest: a header reads nothing, so it needs no protection."""
-    match body:
-        case (Loop() as loop,):
-            return (replace(loop, body=_guarded(loop.body, condition)),)
-        case _:
-            return (Guard(condition, body),)

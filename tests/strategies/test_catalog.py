@@ -161,6 +161,11 @@ def test_arguments_may_address_anything() -> None:
     steps: list[Strategy] = [strategy("loop_split")(path=path, factor=3) for path in paths]  # pyright: ignore[reportCallIssue]
     for path in paths:
         steps += [strategy("operator_fusion")(path=path, depth=depth) for depth in (1, 5)]  # pyright: ignore[reportCallIssue]
+        steps.append(strategy("loop_fusion")(path=path))  # pyright: ignore[reportCallIssue]
+        steps += [
+            strategy("loop_tiling")(outer=path, inner=inner, outer_tile=2, inner_tile=3)  # pyright: ignore[reportCallIssue]
+            for inner in paths
+        ]
         for name, kind in (("loop_parallelization", "parallel"), ("loop_unrolling", "unrolled"), ("loop_binding", "tx"),
                            ("loop_vectorization", "vectorised")):  # fmt: skip
             steps += [strategy(name)(path=path, kind=kind) for kind in (kind, "serial")]  # pyright: ignore[reportCallIssue]

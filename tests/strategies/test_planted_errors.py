@@ -36,10 +36,7 @@ class Planted:
 
 
 PLANTED = (
-    Planted("loop_split", "the guard lets one iteration too many pass", 'Binary("<", _index', 'Binary("<=", _index'),
-    Planted("loop_split", "the guard forgets the first value", "Integer(loop.first + loop.extent)", "Integer(loop.extent)"),
     Planted("loop_split", "no guard for the tail", "if loop.extent % self.factor:\n            body", "if False:\n            body"),
-    Planted("loop_split", "the factor in the index is off by one", "Integer(factor)", "Integer(factor + 1)"),
     Planted("loop_split", "the tail's block is left out", "-(-loop.extent // self.factor)", "loop.extent // self.factor"),
     Planted("loop_split", "the first value is lost", "self.factor, loop.first, body", "self.factor, 0, body"),
     Planted("loop_split", "the first value counts twice", "first=0", "first=loop.first"),
@@ -53,6 +50,14 @@ PLANTED = (
     Planted("loop_binding", "nothing is proved", "*independence(program, self.path)", 'True, "sure"'),
     Planted("loop_binding", "an axis may be bound twice", "self.kind not in taken, along", "True, along"),
     Planted("loop_binding", "the variable may be one around", "unused_variable(taken, axis=self.kind)", "self.kind"),
+    Planted("loop_fusion", "the remainder is taken of the wrong extent", 'Binary("%", count, Integer(inner.extent))', 'Binary("%", count, Integer(outer.extent))'),
+    Planted("loop_fusion", "first values are lost", "first=inner.first", "first=0"),
+    Planted("loop_fusion", "the nest need not be perfect", "return loop.body[0] if len(loop.body) == 1 and", "return loop.body[-1] if"),
+    Planted("loop_fusion", "a sum that is not the index passes for it", "and outer.first == 0:", "or expression == None:"),
+    Planted("loop_tiling", "no test of the flow", "yield flow_preserved(", "yield Fact('flow-preserved', True, 'sure') if program else flow_preserved("),
+    Planted("loop_tiling", "no guard for the tails", "if cut[0].extent % cut[1]]\n        last", "if False]\n        last"),
+    Planted("loop_tiling", "a tail's block is left out", "-(-loop.extent // factor)", "loop.extent // factor"),
+    Planted("loop_tiling", "first values are lost", "factor, loop.first, ()", "factor, 0, ()"),
     Planted("operator_fusion", "the second nest keeps its names", "if v != w}", "if v == w}"),
     Planted("operator_fusion", "no test of the flow", "yield flow_preserved(program, after, renamed_loops(program, after), because=because)", "del after"),
     Planted("operator_fusion", "the second body comes first", "(*nest.body, *more)", "(*more, *nest.body)"),
@@ -60,8 +65,6 @@ PLANTED = (
     Planted("loop_reorder", "no test of the flow", "yield flow_preserved(", "yield Fact('flow-preserved', True, 'sure') if program else flow_preserved("),
     Planted("loop_reorder", "guards stay where their variable is not bound", "if bound and n >= bound[0]", "if False"),
     Planted("loop_reorder", "only the first guard moves", "n >= bound[0]", "n == bound[0]"),
-    Planted("loop_reorder", "a sum of floats counts as exact", 'node.op in ("max=", "min=") or not to_float', "True"),
-    Planted("loop_reorder", "floats cut to integers may come in any order", "(to_float or not is_float(type_of(node.value, types)))", "True"),
     Planted("loop_reorder", "the nest need not be perfect", "perfect = self.inner in below[1:]", "perfect = True"),
     Planted("set_storage_scope", "no test of the flow", "yield flow_preserved(program, after, same_loops(program, after), because=self._lifetime_text(program, after))", "del after"),
     Planted("set_storage_scope", "a new dimension forgets the first value", "loop.first + loop.extent", "loop.extent"),
@@ -85,6 +88,14 @@ PLANTED = (
     Planted("online_softmax", "rows may share an element", "yield _rows_apart(self.rewrite(program), match)", "pass"),
     Planted("online_softmax", "terms need not be the same", "yield _same_terms(program, self, match)", "pass"),
     Planted("online_softmax", "overflow is not looked at", "if stored != dtype and", "if stored == '' and"),
+)  # fmt: skip
+# What several strategies share: module, function, the right text, the wrong one, and the strategies that must show it.
+SHARED = (
+    ("strategies.blocks", "tail_guard", '"<"', '"<="', ("loop_split", "loop_tiling")),
+    ("strategies.blocks", "tail_guard", "loop.first + loop.extent", "loop.extent", ("loop_split", "loop_tiling")),
+    ("strategies.blocks", "block_index", "Integer(factor)", "Integer(factor + 1)", ("loop_split", "loop_tiling")),
+    ("strategies.blocks", "reorderable_accumulations", 'node.op in ("max=", "min=") or not to_float', "True", ("loop_reorder", "loop_tiling")),
+    ("strategies.blocks", "reorderable_accumulations", "(to_float or not is_float(type_of(node.value, types)))", "True", ("loop_reorder",)),
 )  # fmt: skip
 HEADERS = (
     ("(a.kind, a.extent, a.first) != (b.kind, b.extent, b.first)", "(a.kind, a.first) != (b.kind, b.first)"),
@@ -181,3 +192,11 @@ def test_a_contract_without_its_checks_is_caught(monkeypatch: pytest.MonkeyPatch
 def test_errors_in_the_comparison_of_headers_are_caught(right: str, wrong: str) -> None:
     with planted_in_leir("leir.analysis.matching", "common_levels", right, wrong):
         assert caught(strategy("operator_fusion"))
+
+
+@pytest.mark.parametrize(("module", "function", "right", "wrong", "shown_by"), SHARED)
+def test_errors_in_what_strategies_share_are_caught(
+    module: str, function: str, right: str, wrong: str, shown_by: tuple[str, ...]
+) -> None:
+    with planted_in_leir(module, function, right, wrong):
+        assert all(caught(strategy(name)) for name in shown_by)

@@ -1,0 +1,55 @@
+"""A loop cut in blocks: the index of an iteration, and the guard of a last block that is not full.
+
+Shared by the strategies that split loops.
+"""
+
+from dataclasses import replace
+
+from leir.analysis.types import is_float, type_of
+from leir.edit import dtypes, perfect_nest, statement_at, walk
+from leir.syntax import Binary, Equation, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
+
+
+def block_index(loop: Loop, factor: int, inner: str) -> Expr:
+    """The value of the loop's variable in a block, which it now counts, at `inner` within the block."""
+    return Binary("+", Binary("*", Variable(loop.variable), Integer(factor)), Variable(inner))
+
+
+def tail_guard(loop: Loop, factor: int, inner: str) -> Expr:
+    """What holds for the iterations that the loop has, and for none past its end."""
+    return Binary("<", block_index(loop, factor, inner), Integer(loop.first + loop.extent))
+
+
+def guarded(body: tuple[Stmt, ...], condition: Expr) -> tuple[Stmt, ...]:
+    """The guard below the loops of a perfect nest: a header reads nothing, so it needs no protection."""
+    match body:
+        case (Loop() as loop,):
+            return (replace(loop, body=guarded(loop.body, condition)),)
+        case _:
+            return (Guard(condition, body),)
+
+
+def loops_of_nest(statement: Stmt) -> list[Loop]:
+    """The loops of a perfect nest, from the outside in, as far as no guard stands between."""
+    result: list[Loop] = []
+    for _, node in perfect_nest(statement):
+        if not isinstance(node, Loop):
+            break
+        result.append(node)
+    return result
+
+
+def reorderable_accumulations(program: Program, path: Path, *, exact: bool = False) -> list[Path]:
+    """The accumulations below a path whose terms' order can change nothing but roundings; with `exact`, not even those.
+
+    A float cut to an integer at each step is none of them.
+    """
+    result: list[Path] = []
+    types = dtypes(program)
+    for inner, node in walk(statement_at(program, path), path):
+        if isinstance(node, Equation) and node.op != "=":
+            to_float = is_float(types[node.target.tensor])
+            keeps_bits = node.op in ("max=", "min=") or not to_float
+            if (to_float or not is_float(type_of(node.value, types))) and (keeps_bits or not exact):
+                result.append(inner)
+    return result

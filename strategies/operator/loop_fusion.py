@@ -1,0 +1,153 @@
+"""Fuses two directly nested loops into one that runs over all pairs of their iterations.
+
+    Before    K^{n}_{x}L^{m}_{y=a}[...x...y...]
+    After     K^{n*m}_{x=a}[...(x-a)//m...(x-a)%m+a...]
+
+Where the body has the sum that a split leaves, x*m+y, the fused loop's variable takes its place.
+
+Legal when: the outer loop holds the inner one and nothing else, and the inner one is serial or of the outer one's kind,
+which the fused loop keeps. Iterations keep their order, so every value keeps its flow; the rules of the kind are proved
+again.
+
+Pays when: neither loop has iterations enough for a GPU axis, for all cores, or for a split that fits, or the two walk
+one row of memory. Where subscripts need both parts, the division and the remainder are the price.
+
+Inverse: loop_split.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from leir.edit import expressions, map_statement, replace_at, statement_at, walk, walk_expression, walk_with
+from leir.printer import expression_text, header_text
+from leir.syntax import Binary, Expr, Integer, Loop, Path, Program, Stmt, Variable
+from strategies.base import BitExact, Fact, Level, Strategy, describe, describe_at, path_text, statement_or_none
+from strategies.blocks import block_index
+
+
+class LoopFusion(Strategy):
+    name: ClassVar[str] = "loop_fusion"
+    level: ClassVar[Level] = "operator"
+    bit_exact: ClassVar[BitExact] = "always"
+    choice: ClassVar[tuple[str, ...]] = (
+        "Loops {outer} and {inner} at {path} are the two parts of one index, {index}: one loop can run over it whole.",
+        "Loop {outer} at {path} has {outer_extent} iterations and {inner}, directly below, {inner_extent}: as one loop "
+        "of {extent} they can be bound, parallel or split as a whole.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{header} becomes {new_header}. {outer} now counts pairs: below, {index} is written {fused}.",
+        "{header} becomes {new_header}. {outer} now counts pairs: what was {outer} is {quotient}, and what was {inner} "
+        "is {remainder}.",
+        "{header} becomes {new_header}; {nothing} below needs {outer} or {inner}, so the body stays as it is.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "The {extent} iterations run in the order they had, so every result keeps its bits. One loop is started where "
+        "{starts} were.",
+        "Nothing is computed in another order, and no bit changes. Where {quotient} and {remainder} stand, the "
+        "subscripts pay for a division and a remainder by {inner_extent}.",
+    )
+
+    path: Path
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["LoopFusion"]:
+        for path, node in walk(program):
+            if isinstance(node, Loop) and (inner := _directly_below(node)) and inner.kind in ("L", node.kind):
+                yield cls(path=path)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        outer = statement_or_none(program, self.path)
+        yield Fact("path-is-a-loop", isinstance(outer, Loop), describe_at(program, self.path))
+        assert isinstance(outer, Loop)
+        below = _directly_below(outer)
+        evidence = f"{outer.variable} holds {describe(outer.body[0])}"
+        if below is None and len(outer.body) > 1:
+            evidence = f"{outer.variable} holds {len(outer.body)} statements"
+        yield Fact(
+            "loops-are-directly-nested", below is not None, f"{evidence} and nothing else" if below else evidence
+        )
+        assert below is not None
+        agree = below.kind == "L" or (below.kind == outer.kind != "B")
+        kinds = f"the outer loop is {outer.kind}, the inner one {below.kind}"
+        yield Fact("inner-kind-gives-way", agree, f"{kinds}; the fused loop is {outer.kind}" if agree else kinds)
+        fused = statement_at(self.rewrite(program), self.path)
+        assert isinstance(fused, Loop)
+        pairs = f"{outer.extent}*{below.extent} = {fused.extent} values of {fused.variable}"
+        quotient, remainder = _parts(outer, below)
+        parts = f"{expression_text(quotient)} and {expression_text(remainder)}"
+        yield Fact("extent-fits-an-index", fused.extent < 2**31, f"{pairs}; {parts} take each pair once, in order")
+
+    def rewrite(self, program: Program) -> Program:
+        outer = statement_at(program, self.path)
+        assert isinstance(outer, Loop)
+        inner = outer.body[0]
+        assert isinstance(inner, Loop)
+        body = tuple(
+            map_statement(statement, partial(_over_pairs, outer=outer, inner=inner)) for statement in inner.body
+        )
+        fused = replace(outer, extent=outer.extent * inner.extent, first=inner.first, body=body)
+        return replace_at(program, self.path, fused)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        outer, fused = statement_at(before, self.path), statement_at(after, self.path)
+        assert isinstance(outer, Loop) and isinstance(fused, Loop)
+        inner = _directly_below(outer)
+        assert inner is not None
+        quotient, remainder = _parts(outer, inner)
+        used = [part for body in inner.body for e in _expressions(body) for _, part in walk_expression(e)]
+        result = {
+            "path": path_text(self.path),
+            "outer": outer.variable,
+            "inner": inner.variable,
+            "outer_extent": str(outer.extent),
+            "inner_extent": str(inner.extent),
+            "extent": str(fused.extent),
+            "header": header_text((outer, inner)),
+            "new_header": header_text((fused,)),
+            "starts": str(outer.extent + 1),
+        }
+        index = block_index(outer, inner.extent, inner.variable)
+        if outer.first == 0 and index in used:
+            return {**result, "index": expression_text(index), "fused": fused.variable}
+        if any(part in (Variable(outer.variable), Variable(inner.variable)) for part in used):
+            return {**result, "quotient": expression_text(quotient), "remainder": expression_text(remainder)}
+        return {**result, "nothing": "nothing"}
+
+
+def _directly_below(loop: Loop) -> Loop | None:
+    """The loop that is all that stands below another."""
+    return loop.body[0] if len(loop.body) == 1 and isinstance(loop.body[0], Loop) else None
+
+
+def _parts(outer: Loop, inner: Loop) -> tuple[Expr, Expr]:
+    """The values of the two loops' variables in terms of the fused loop's, which has the outer one's name."""
+    count: Expr = Variable(outer.variable)
+    if inner.first:
+        count = Binary("-", count, Integer(inner.first))
+    quotient = Binary("//", count, Integer(inner.extent))
+    remainder = Binary("%", count, Integer(inner.extent))
+    return _plus(quotient, outer.first), _plus(remainder, inner.first)
+
+
+def _plus(expression: Expr, number: int) -> Expr:
+    return Binary("+", expression, Integer(number)) if number else expression
+
+
+def _over_pairs(expression: Expr, outer: Loop, inner: Loop) -> Expr:
+    """An expression, whose operands are rewritten already, in terms of the fused loop's variable."""
+    quotient, remainder = _parts(outer, inner)
+    index = Binary("+", Binary("*", quotient, Integer(inner.extent)), remainder)
+    if expression == Variable(outer.variable):
+        return quotient
+    if expression == Variable(inner.variable):
+        return remainder
+    if expression == index and outer.first == 0:
+        return Variable(outer.variable)
+    return expression
+
+
+def _expressions(statement: Stmt) -> Iterator[Expr]:
+    for _, node in walk_with(statement):
+        yield from expressions(node)
