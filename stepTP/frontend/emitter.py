@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from operator import getitem
 from typing import Any, NoReturn
@@ -81,7 +82,8 @@ class Emitter:
     `node` is the fx node at hand. `result` gives the tensor that its op writes: an output of the program where the node
     is one (`outputs`, by node name and number of the result), else a temporary. `default` is the dtype of temporaries
     that need no declaration; `with_negatives` are the constant inputs of integers that hold numbers below 0. `live` are
-    the nodes that are translated.
+    the nodes that are translated. Statements go to `statements`, that is to `top` but inside a `loop`. `stacked`: the
+    leading indices and sizes that temporaries get in the body of a scan, one element a step.
     """
 
     def __init__(self) -> None:
@@ -91,7 +93,9 @@ class Emitter:
         self.with_negatives: set[str] = set()
         self.outputs: dict[tuple[str, int], Buffer] = {}
         self.written: set[str] = set()
-        self.statements: list[Stmt] = []
+        self.top: list[Stmt] = []
+        self.statements = self.top
+        self.stacked: tuple[Point, tuple[int, ...]] = ((), ())
         self.ops: Counter[str] = Counter()
         self.node: torch.fx.Node
         self.live: frozenset[torch.fx.Node] = frozenset()
@@ -151,9 +155,19 @@ class Emitter:
         """A new tensor; declared where its dtype is not the default."""
         name = unused_tensor(self.taken)
         self.taken.add(name)
+        lead, sizes = self.stacked
         if dtype != self.default:
-            self.statements.append(Alloc(name, dtype, "g", tuple(shape)))
-        return Buffer(name, tuple(shape), dtype)
+            self.top.append(Alloc(name, dtype, "g", (*sizes, *shape)))
+        return Buffer(name, tuple(shape), dtype, lead)
+
+    @contextmanager
+    def loop(self, index: Index) -> Iterator[None]:
+        """While it is entered, statements go below one serial loop, if the index is a loop variable."""
+        outer, self.statements = self.statements, []
+        yield
+        body, self.statements = tuple(self.statements), outer
+        name = index.variable
+        self.statements += body if name is None else (Loop("L", name, index.high + 1, 0, body),)
 
     def assign(
         self, target: Access, op: AssignOp, value: Expr, *points: Iterable[Index], guard: Expr | None = None

@@ -101,7 +101,8 @@ def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
     """
     inputs = tree_map_only(torch.Tensor, torch.clone, inputs)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export", UserWarning)
             if isinstance(inputs, Mapping):
                 exported = torch.export.export(module, (), dict(inputs))
             else:

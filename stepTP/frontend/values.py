@@ -35,14 +35,19 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A tensor of the program."""
+    """A tensor of the program, or the part of one that lies at leading indices."""
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
+    lead: Point = ()
 
     def at(self, point: Sequence[Index]) -> Access:
-        return Access(self.name, tuple(expression(index) for index in point))
+        return Access(self.name, tuple(expression(index) for index in (*self.lead, *point)))
+
+    def part(self, *lead: Index) -> "Buffer":
+        """The part at more leading indices."""
+        return Buffer(self.name, self.shape[len(lead) :], self.dtype, (*self.lead, *lead))
 
     @property
     def value(self) -> Value:

@@ -7,11 +7,13 @@ from stepTP.frontend.ops import (
     linear_algebra,
     normalisation,
     pointwise,
+    recurrence,
     reduce,
     shape,
     windows,
 )
 
 __all__ = [
-    "activations", "attention", "gather", "linear_algebra", "normalisation", "pointwise", "reduce", "shape", "windows",
+    "activations", "attention", "gather", "linear_algebra", "normalisation", "pointwise", "recurrence", "reduce",
+    "shape", "windows",
 ]  # fmt: skip
