@@ -45,7 +45,7 @@ _EXPECTED = {
     "stepTP.manifest": ("RunError",),
     "stepTP.records": ("RowError",),
     "stepTP.tokens": ("NoVocabulary",),
-    "stepTP.verify.pool": ("PoolError",),
+    "stepTP.verify.spawn": ("PoolError",),
     "strategies.catalog": ("StepError",),
     "leir.parser": ("ParseError",),
     "leir.interp": ("InterpreterError",),

@@ -37,11 +37,12 @@ from stepTP.rows import dropped_row, program_row, rejected_program, rejected_sou
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
 from stepTP.verify.devices import cuda_devices
 from stepTP.verify.pool import Failure, Pool
-from stepTP.walk import Check, Jobs, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
+from stepTP.walk import EXPAND, VERIFY, Check, Jobs, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
 from strategies import catalog
 
 TRANSLATE = "stepTP.intake.translate"
 EXPLAIN = "stepTP.narrate.task.explain"
+TASKS = (TRANSLATE, EXPAND, VERIFY, EXPLAIN)
 
 Item = SourceProgram | VerifiedStep | Row
 
@@ -218,7 +219,8 @@ def _make_shards(
 ) -> None:
     """Builds and writes the shards, several sources at once. The first error ends it, with whole shards only."""
     total, done = sum(len(sources) for sources in missing.values()), 0
-    with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20) as pool:
+    gpus = cuda_devices() if "cuda" in config.verify.targets else ()
+    with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20, gpus=gpus, tasks=TASKS) as pool:
         build = Build(config, names, pool)
         threads = ThreadPoolExecutor(2 * pool.workers + 1)  # sources in flight: enough that no worker waits
         asked = {
@@ -226,9 +228,9 @@ def _make_shards(
         }
         try:
             progress(0, total)
-            for name, futures in asked.items():
+            for name in list(asked):
                 rows: list[Row] = []
-                for future in futures:
+                for future in asked.pop(name):  # rows are kept until they are written, no longer
                     rows += future.result()
                     done += 1
                     progress(done, total)

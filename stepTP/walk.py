@@ -18,7 +18,7 @@ order, so neither workers nor timing change the result.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -29,7 +29,7 @@ from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Stag
 from stepTP.verify.pool import Failure
 
 EXPAND = "stepTP.expand.expand"
-VERIFY = "stepTP.verify.task.verify_many"
+VERIFY = "stepTP.verify.task.verify_batch"
 BATCH = 8  # programs of one verification job
 
 
@@ -37,6 +37,10 @@ class Jobs(Protocol):
     """What a walk needs of a pool."""
 
     def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]": ...
+
+    def submit_batch(
+        self, task: str, payload: dict[str, Any], items: Sequence[Any], near: str = ""
+    ) -> "list[Future[Any]]": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,32 +225,20 @@ def verify_all(
 ) -> Iterator[Any]:
     """The answer on each program of one source: {ok, cause, message, verdicts}, or a Failure.
 
-    They are compiled in batches, which is cheaper. Where a batch fails, each of its programs is verified alone, so that
-    one costs itself only.
+    They are compiled in batches, which is cheaper; one that fails costs itself only.
     """
-
-    def ask(some: list[Check]) -> "Future[Any]":
-        payload = {
-            "source": source.source.model_dump(),
-            "leir_source": source.leir,
-            "states": [{"leir": c.leir, "parent": c.parent, "bit_exact": c.bit_exact} for c in some],
-            "targets": list(settings.targets),
-            "draws": settings.draws,
-            "seed": seed,
-        }
-        return jobs.submit(VERIFY, payload, near=source.id)
-
-    batches = [checks[start : start + BATCH] for start in range(0, len(checks), BATCH)]
-    for batch, future in [(batch, ask(batch)) for batch in batches]:
-        answers = future.result()
-        if not isinstance(answers, Failure):
-            yield from answers
-            continue
-        for alone in [ask([check]) for check in batch] if len(batch) > 1 else []:
-            answer = alone.result()
-            yield answer if isinstance(answer, Failure) else answer[0]
-        if len(batch) == 1:
-            yield answers
+    payload = {
+        "source": source.source.model_dump(),
+        "leir_source": source.leir,
+        "targets": list(settings.targets),
+        "draws": settings.draws,
+        "seed": seed,
+    }
+    programs = [{"leir": c.leir, "parent": c.parent, "bit_exact": c.bit_exact} for c in checks]
+    batches = [programs[start : start + BATCH] for start in range(0, len(programs), BATCH)]
+    asked = [future for batch in batches for future in jobs.submit_batch(VERIFY, payload, batch, near=source.id)]
+    for future in asked:
+        yield future.result()
 
 
 def verdicts(answer: dict[str, Any]) -> tuple[Verdict, ...]:

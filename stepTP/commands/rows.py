@@ -52,7 +52,8 @@ def verify(
         raise InputError(f"{where}: {named}: {first['msg']}: give --target and --draws, or rebuild it") from None
     key = seed if seed is not None else begun.seed if begun else 0
     problems: list[dict[str, str]] = []
-    with Pool(workers) as pool, _bar("verify", len(steps)) as bar:
+    gpus = cuda_devices() if "cuda" in targets else ()
+    with Pool(workers, gpus=gpus) as pool, _bar("verify", len(steps)) as bar:
 
         def one_source(rows: list["StepRow"]) -> list[dict[str, str]]:
             source = programs.get(rows[0].source.id)

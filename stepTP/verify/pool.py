@@ -1,120 +1,112 @@
-"""Persistent worker processes that may crash, hang or fill the memory at the cost of one job.
+"""Persistent worker processes that may crash, hang or fill the memory at the cost of one program.
 
     with Pool(workers=2, timeout_s=60) as pool:
-        future = pool.submit("stepTP.verify.task.verify", payload, near=source_id)
+        future = pool.submit("stepTP.intake.translate", payload, near=source_id)
         outcome = future.result()          # the task's result, or a Failure
+        futures = pool.submit_batch("stepTP.verify.task.verify_batch", payload, items, near=source_id)
 
 A task is the dotted name of a function from plain data (what JSON holds) to plain data, in a module that the worker
 imports. Its result must depend on the payload alone: which worker runs it, and what ran there before, is chance. `near`
-is a hint: jobs of one `near` go to one worker where that costs no waiting, so that its caches are of use.
+is a hint: jobs of one `near` go to one worker where that costs no waiting, so that its caches are of use. A task on
+several items yields its progress (`stepTP.verify.progress`); the time limit is of one stage of it.
 
-An error that a person can meet (`worker.EXPECTED_ERRORS`) and a bug come back at once as a `Failure`. A worker that
-dies, exceeds its time or its memory, or sends nonsense is killed with all it started and replaced, and its job runs
-once more on a fresh worker; if that fails too, it is a `Failure`. The time counts from when the task's module is
-imported. Leaving the `with` block by an exception (Ctrl-C too) kills the workers at once; workers die with the parent
-in any case. A worker that has grown beyond half of its memory is replaced between two jobs.
+*What a job may cost.* An error that a person can meet (`worker.EXPECTED_ERRORS`) and a bug come back at once as a
+`Failure`. A worker that dies, exceeds its time or its memory, breaks its GPU context or sends nonsense is killed with
+all it started and replaced. Answers that came before stand. The item that ran is tried once more, alone, in a worker
+where nothing ran before; if that is lost too, it is a `Failure`. Items that had not run go on elsewhere. Where it is
+not known which item ran, because all were worked on together, each is tried alone. An error in a batch settles nothing:
+its item runs again alone, and what comes then counts.
 
-Each worker is served by one thread of the parent, which therefore stays free of the libraries that the workers import.
+*What a job is not blamed for.* A worker that ends before its task runs, and one ended by a signal that we did not send
+and that programs do not die of (SIGKILL, SIGTERM, SIGHUP; the kernel's own for want of memory too): its items are tried
+again, later each time. A job to which that happens `_KILLS` times is put to trial: an idle worker lives as long as the
+job's did. If it lives, it was the job; if it is killed too, somebody kills workers, and the pool says so and stops.
+
+Workers are forked from one process that has imported their tasks (`stepTP.verify.nursery`), each on a core of its own
+as far as no other pool has it, and on one of the GPUs given. Leaving the `with` block by an exception (Ctrl-C too)
+kills them at once, with all that they started; they die with the parent in any case. A worker that has grown beyond
+half of its memory is replaced between two jobs. Each worker is served by one thread of the parent, which stays free of
+the libraries that the workers import.
 """
 
-import os
 import threading
-from collections import deque
-from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
+import time
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from concurrent.futures import Future
 from itertools import islice
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from stepTP.verify import wire
-from stepTP.verify.process import FailureKind, Lost, NotDelivered, WorkerProcess, read_text
+from stepTP.verify.jobs import Failure, Item, Job, abandon, head, suspects_among
+from stepTP.verify.machine import available_memory, worker_count
+from stepTP.verify.process import FailureKind, Lost, WorkerProcess
+from stepTP.verify.spawn import PoolError, Spawner, delay
+
+__all__ = ["Failure", "Pool", "PoolError", "available_memory", "worker_count"]
 
 START_S = 180.0  # seconds to start a worker and to import a task's module: torch and tvm on a busy machine
 _LOOK_AHEAD = 64  # how many waiting jobs are searched for one that suits a worker
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a job has no result.
-
-    `refused`: the task raised an error that a person can meet, named by `error`. `bug`: any other exception. `crash`,
-    `timeout`, `memory`: the worker was lost, twice. `cause` is one line and the same on every run, but for bugs and
-    expected errors whose own message is not; `detail` (a traceback, the last lines on standard error) may differ.
-    """
-
-    kind: FailureKind
-    task: str
-    cause: str
-    error: str = ""
-    detail: str = ""
-
-    @property
-    def message(self) -> str:
-        """The cause, after the error's name if it has one."""
-        return f"{self.error}: {self.cause}" if self.error else self.cause
-
-
-@dataclass(slots=True)
-class _Job:
-    task: str
-    request: bytes
-    near: str
-    future: "Future[Any]"
-    attempts: int = 0
-
-
-def worker_count(memory_bytes: int) -> int:
-    """How many workers this machine carries: one a core that we may use, as far as memory allows; at least 1."""
-    return max(1, min(len(os.sched_getaffinity(0)), available_memory() // memory_bytes))
-
-
-def available_memory() -> int:
-    """Bytes that new processes can have: what the kernel reports, or what the control group leaves."""
-    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for line in read_text(Path("/proc/meminfo")).splitlines():
-        if line.startswith("MemAvailable:"):
-            free = int(line.split()[1]) * 1024
-    limit = read_text(Path("/sys/fs/cgroup/memory.max")).strip()
-    if limit.isdigit():
-        used = read_text(Path("/sys/fs/cgroup/memory.current")).strip()
-        free = min(free, max(0, int(limit) - int(used or 0)))
-    return free
-
-
-class PoolError(RuntimeError):
-    """The pool cannot run any job: it is closed, or no worker starts."""
+_HOMES = 4096  # how many `near`s are remembered
+_KILLS = 8  # deaths from outside after which a job is put to trial
+_TRIALS = 3  # trials that show that somebody kills workers
+_TRIAL_S = 1.0  # how long an idle worker must live at least
+_STARTS = 8  # workers killed before they ran anything, in a row, after which there is no use in more
+_STAGES = 4  # that a task may tell of for each item
+_REST = "stepTP.verify.worker.rest"
 
 
 class Pool:
-    """A fixed number of workers; see the module's description. Safe to use from several threads."""
+    """A fixed number of workers; see the module's description. Safe to use from several threads.
+
+    `gpus`: as CUDA_VISIBLE_DEVICES calls them; each worker sees one of them. `tasks`: tasks whose modules are imported
+    before the first worker starts; those of others are when they are first asked for.
+    """
 
     def __init__(
-        self, workers: int | None = None, timeout_s: float = 60.0, memory_bytes: int = 4 << 30, start_s: float = START_S
+        self,
+        workers: int | None = None,
+        timeout_s: float = 60.0,
+        memory_bytes: int = 4 << 30,
+        start_s: float = START_S,
+        gpus: Sequence[str] = (),
+        tasks: Sequence[str] = (),
     ) -> None:
         self.workers = worker_count(memory_bytes) if workers is None else workers
         if self.workers < 1:
             raise ValueError(f"a pool needs a worker, not {self.workers}")
-        self._timeout_s, self._memory_bytes, self._start_s = timeout_s, memory_bytes, start_s
-        self._waiting: deque[_Job] = deque()
+        self._timeout_s, self._memory_bytes = timeout_s, memory_bytes
+        modules = [_module_of(task) for task in tasks]
+        self._spawner = Spawner(self.workers, modules, gpus, memory_bytes, start_s)
+        self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
+        self._busy = 0  # threads whose job may come back
         self._closing = False
         self._killed = False
-        self._live: list[WorkerProcess] = []
-        self._homes: dict[str, int] = {}
+        self._live: dict[int, WorkerProcess] = {}  # by the number of the thread that serves it
+        self._homes: OrderedDict[str, int] = OrderedDict()
         self._threads = [threading.Thread(target=self._serve, args=(n,), daemon=True) for n in range(self.workers)]
         for thread in self._threads:
             thread.start()
 
     def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":
         """Queues a job; the future gives the task's result or a `Failure`. TypeError for a payload JSON lacks."""
-        job = _Job(task, wire.encode({"task": task, "payload": payload}), near, Future())
-        with self._changed:
-            if self._closing:
-                raise PoolError("the pool is closed")
-            self._waiting.append(job)
-            self._changed.notify()
-        return job.future
+        item = Item(b"")
+        self._queue(Job(task, head(task, payload), near, (item,), batch=False))
+        return item.future
+
+    def submit_batch(
+        self, task: str, payload: dict[str, Any], items: Sequence[Any], near: str = ""
+    ) -> "list[Future[Any]]":
+        """Queues a job on several items, for a task that yields its progress; a future for each item.
+
+        TypeError for a payload or an item JSON lacks.
+        """
+        made = tuple(Item(wire.body(item)) for item in items)
+        if made:
+            self._queue(Job(task, head(task, payload), near, made, batch=True))
+        return [item.future for item in made]
 
     def close(self) -> None:
         """Lets the queued jobs finish, then ends the workers."""
@@ -123,6 +115,7 @@ class Pool:
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+        self._spawner.end()
 
     def kill(self) -> None:
         """Ends every worker at once; jobs without a result are cancelled."""
@@ -130,11 +123,12 @@ class Pool:
             self._closing = self._killed = True
             abandoned = list(self._waiting)
             self._waiting.clear()
-            for worker in self._live:
+            for worker in self._live.values():
                 worker.kill()
             self._changed.notify_all()
+        self._spawner.end(haste=True)
         for job in abandoned:
-            job.future.cancel()
+            abandon(job.items)
         for thread in self._threads:
             thread.join()
 
@@ -153,89 +147,181 @@ class Pool:
             self.kill()
             raise
 
-    def _next(self, number: int) -> _Job | None:
+    def _queue(self, job: Job) -> None:
+        with self._changed:
+            if self._closing:
+                raise PoolError("the pool is closed")
+            self._waiting.append(job)
+            self._changed.notify()
+
+    def _return(self, *jobs: Job) -> None:
+        """Puts jobs back, to be taken first."""
+        with self._changed:
+            if self._killed:
+                for job in jobs:
+                    abandon(job.items)
+                return
+            self._waiting.extendleft(reversed(jobs))
+            self._changed.notify_all()
+
+    def _next(self, number: int) -> Job | None:
         """The job that worker `number` should do now; blocks; None when there will be no more."""
         with self._changed:
-            while not self._waiting:
-                if self._closing:
+            while True:
+                now = time.monotonic()
+                due = list(islice((found for found in enumerate(self._waiting) if found[1].due <= now), _LOOK_AHEAD))
+                if due:
+                    break
+                if self._closing and not self._waiting and not self._busy:
                     return None
-                self._changed.wait()
+                later = min((job.due for job in self._waiting), default=None)
+                self._changed.wait(None if later is None else max(0.001, later - now))
             # First what this worker knows, then what none knows, then what another worker knows: always the oldest.
-            ranks = [
-                {number: 0, None: 1}.get(self._homes.get(job.near), 2) for job in islice(self._waiting, _LOOK_AHEAD)
-            ]
-            place = ranks.index(min(ranks))
-            job = self._waiting[place]
+            place, job = min(due, key=lambda found: {number: 0, None: 1}.get(self._homes.get(found[1].near), 2))
             del self._waiting[place]
             if job.near:
                 self._homes[job.near] = number
+                self._homes.move_to_end(job.near)
+                if len(self._homes) > _HOMES:
+                    self._homes.popitem(last=False)
+            self._busy += 1
             return job
 
     def _serve(self, number: int) -> None:
-        worker: WorkerProcess | None = None
         try:
             while (job := self._next(number)) is not None:
-                if not job.future.set_running_or_notify_cancel():
-                    continue
                 try:
-                    worker = self._run(worker, job)
+                    self._run(number, job)
                 except Exception as error:
                     # No worker can be had, or a bug of the pool: it must reach who waits, and the thread must go on.
-                    job.future.set_exception(error)
-                    worker = None
-                if not job.future.done():
-                    job.future.set_exception(CancelledError())
+                    if self._killed:
+                        abandon(job.items)
+                    for item in job.items:
+                        if not item.future.done():
+                            item.future.set_exception(error)
+                    self._drop(number)
+                finally:
+                    with self._changed:
+                        self._busy -= 1
+                        if self._closing:
+                            self._changed.notify_all()
         finally:
-            if worker is not None:
-                self._drop(worker)
+            self._drop(number)
 
-    def _run(self, worker: "WorkerProcess | None", job: _Job) -> "WorkerProcess | None":
-        """Settles one job; the worker to go on with, None where it was lost."""
-        while not self._killed:
-            if worker is None:
-                worker = self._start()
-            try:
-                reply = worker.ask(job.request, self._timeout_s)
-            except NotDelivered:  # it died while it was idle: not this job's doing
-                self._drop(worker)
-                worker = None
-                continue
-            except Lost as lost:
-                self._drop(worker)
-                worker = None
-                job.attempts += 1
-                if job.attempts == 2 and not self._killed:
-                    job.future.set_result(Failure(lost.kind, job.task, lost.cause, detail=lost.detail))
-                    return None
-                continue
-            if reply["state"] == "done":
-                job.future.set_result(reply["result"])
-            else:
-                cause = reply["message"].strip() or reply["error"]
-                job.future.set_result(
-                    Failure(reply["state"], job.task, cause, reply["error"], reply.get("traceback", ""))
-                )
-            if worker.resident_bytes() > self._memory_bytes // 2:
-                self._drop(worker)
-                return None
-            return worker
-        return worker
-
-    def _start(self) -> "WorkerProcess":
-        """A fresh worker that is ready. Raises PoolError where none can be had."""
-        worker = WorkerProcess(self._memory_bytes, self._start_s)
-        with self._changed:
-            self._live.append(worker)
-            if self._killed:
-                worker.kill()
+    def _run(self, number: int, job: Job) -> None:
+        """Sends a job to a worker; settles its items, or returns what is to run again to the queue."""
+        wanted = [item for item in job.items if item.begin()]
+        if not wanted:
+            return
+        if len(wanted) < len(job.items):
+            job = job.part(wanted, fresh=job.fresh)
+        worker = self._live.get(number)
+        if worker is not None and job.fresh and worker.used:
+            self._drop(number)
+            worker = None
+        if worker is None:
+            worker = self._start(number, _module_of(job.task))
+        left, at, begun = dict(enumerate(job.items)), None, time.monotonic()
         try:
-            worker.wait_until_ready()
+            for message in worker.ask(job.request(), self._timeout_s, _STAGES * (len(left) + 1)):
+                match message:
+                    case {"state": "running", "item": None}:
+                        at = None
+                    case {"state": "running", "item": int(place)} if place in left:
+                        at = place
+                    case {"state": "answered", "item": int(place), "result": result} if place in left and job.batch:
+                        at = None
+                        left.pop(place).future.set_result(result)
+                    case {"state": "done", "result": result}:
+                        for item in left.values():
+                            empty = Failure("bug", job.task, "the task ended without an answer to this item")
+                            item.future.set_result(empty if job.batch else result)
+                    case {"state": "refused" | "bug" as kind}:
+                        self._take_error(job, message, kind, left, at)
+                    case _:
+                        raise Lost("crash", "the worker sent nonsense", "", begun=True)
         except Lost as lost:
-            self._drop(worker)
-            raise PoolError(f"a worker does not start: {lost.cause}\n{lost.detail}") from None
-        return worker
+            self._drop(number)
+            self._take_loss(number, job, lost, left, at, time.monotonic() - begun)
+            return
+        if worker.resident_bytes() > self._memory_bytes // 2:
+            self._drop(number)
 
-    def _drop(self, worker: "WorkerProcess") -> None:
-        worker.end()
+    def _take_error(
+        self, job: Job, message: dict[str, Any], kind: FailureKind, left: dict[int, Item], at: int | None
+    ) -> None:
+        """An error settles a job that is alone; in a batch, who may have caused it runs again alone."""
+        if not job.batch or len(job.items) == 1:
+            cause = message["message"].strip() or message["error"]
+            failure = Failure(kind, job.task, cause, message["error"], message.get("traceback", ""))
+            for item in left.values():
+                item.future.set_result(failure)
+            return
+        suspects, rest = suspects_among(left, at)
+        self._return(*(job.part([item]) for item in suspects), *([job.part(rest)] if rest else []))
+
+    def _take_loss(
+        self, number: int, job: Job, lost: Lost, left: dict[int, Item], at: int | None, lasted_s: float
+    ) -> None:
+        """What a lost worker costs; see the module's description. Raises PoolError where no job can run."""
+        if self._killed:
+            abandon(left.values())
+            return
+        if not lost.begun:
+            job.starts += 1
+            if job.starts == (_STARTS if lost.outside else 2):
+                raise PoolError(f"workers end before they run anything: {lost.cause}\n{lost.detail}")
+            self._return(job.part(list(left.values()), fresh=True, delay_s=delay(job.starts - 1)))
+            return
+        suspects, rest = suspects_among(left, at)
+        again = [job.part(rest)] if rest else []
+        for item in suspects:
+            if lost.outside:
+                item.kills += 1
+                item.lasted_s = max(item.lasted_s, lasted_s)
+                guilty = item.kills == _KILLS and self._is_guilty(number, item)
+            else:
+                item.losses += 1
+                guilty = item.losses == 2
+            if guilty:
+                item.future.set_result(Failure(lost.kind, job.task, lost.cause, detail=lost.detail))
+            else:
+                again.insert(0, job.part([item], fresh=True, delay_s=delay(item.kills)))
+        self._return(*again)
+
+    def _is_guilty(self, number: int, item: Item) -> bool:
+        """Whether a worker that does nothing outlives the item's. Raises PoolError where none did, several times."""
+        worker = self._start(number, _module_of(_REST))
+        seconds = max(_TRIAL_S, 2 * item.lasted_s)
+        try:
+            for _ in worker.ask(wire.encode({"task": _REST, "payload": {"seconds": seconds}}), 2 * seconds + 60, 1):
+                pass
+        except Lost as lost:
+            self._drop(number)
+            item.kills, item.trials = 0, item.trials + 1
+            if item.trials == _TRIALS:
+                raise PoolError(f"somebody ends the workers, one that does nothing too: {lost.cause}") from None
+            return False
+        return True
+
+    def _start(self, number: int, module: str) -> WorkerProcess:
+        def note(worker: WorkerProcess | None) -> None:
+            with self._changed:
+                if worker is None:
+                    self._live.pop(number, None)
+                    return
+                self._live[number] = worker
+                if self._killed:
+                    worker.kill()
+
+        return self._spawner.spawn(number, module, note)
+
+    def _drop(self, number: int) -> None:
         with self._changed:
-            self._live.remove(worker)
+            worker = self._live.pop(number, None)
+        if worker is not None:
+            worker.end()
+
+
+def _module_of(task: str) -> str:
+    return task.rpartition(".")[0]

@@ -1,161 +1,248 @@
-"""One worker process, from the parent's side: its pipes, its time, its memory, its end."""
+"""One worker, from the parent's side: its pipes, its time, its memory, its end."""
 
 import contextlib
 import os
-import selectors
+import select
 import signal
-import subprocess
-import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from stepTP.verify import wire
+from stepTP.verify.kernel import read_text
+from stepTP.verify.machine import kills_for_memory
+from stepTP.verify.nursery import STATUS
 
-FailureKind = Literal["refused", "bug", "crash", "timeout", "memory"]
+FailureKind = Literal["refused", "bug", "crash", "timeout", "memory", "device"]
 
-_TICK_S = 0.02  # how often the memory of a running worker is read
+_TICK_S = 0.05  # how often the memory of a running worker is read
 _STDERR_BYTES = 4000  # how much of a worker's last output a failure shows
-_THREAD_COUNTS = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "TVM_NUM_THREADS",
-)
+_END_S = 10.0  # how long a killed worker's end is waited for: one in uninterruptible sleep must not block the pool
+_CLOSED_S = 1.0  # how long after its pipes a worker may take to end
+_FINAL = ("done", "refused", "bug")
+_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)  # what people, schedulers and the kernel send
 
 
 class Lost(Exception):
-    """The worker can no longer be used."""
+    """The worker can no longer be used.
 
-    def __init__(self, kind: FailureKind, cause: str, detail: str) -> None:
+    `begun`: the task was running. `outside`: a signal ended it that a program sends itself only on purpose.
+    """
+
+    def __init__(self, kind: FailureKind, cause: str, detail: str, *, begun: bool = False, outside: bool = False):
         super().__init__(cause)
         self.kind: FailureKind = kind
         self.cause = cause
         self.detail = detail
+        self.begun = begun
+        self.outside = outside
 
 
-class NotDelivered(Exception):
-    """The worker was gone before the request reached it."""
+class Unborn(Lost):
+    """The nursery did not make the worker."""
 
 
 class WorkerProcess:
-    """One process, and the parent's ends of its pipes."""
+    """One worker, and the parent's ends of its pipes."""
 
-    def __init__(self, memory_bytes: int, start_s: float) -> None:
+    def __init__(self, bear: Callable[[list[int]], None], memory_bytes: int, start_s: float) -> None:
+        """`bear` makes the process at the other ends of four pipes (`stepTP.verify.nursery`); its OSError is raised."""
         self._memory_bytes, self._start_s = memory_bytes, start_s
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
-        environment.update(dict.fromkeys(_THREAD_COUNTS, "1"))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "stepTP.verify.worker", str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment, bufsize=0, start_new_session=True,
-        )  # fmt: skip
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        self._requests, self._replies, self._errors = (
-            self._process.stdin, self._process.stdout, self._process.stderr
-        )  # fmt: skip
-        self._reaping = threading.Lock()
+        self.used = False  # whether a task ran here
+        self._oom_kills = kills_for_memory()
         self._decoder = wire.Decoder()
         self._stderr = b""
-        self._selector = selectors.DefaultSelector()
-        for stream in (self._replies, self._errors):
-            os.set_blocking(stream.fileno(), False)
-            self._selector.register(stream, selectors.EVENT_READ)
+        self._killing = threading.Lock()
+        self._process = 0
+        self._handle = -1  # the process, whatever else gets its number; readable when it has ended
+        pairs = [os.pipe() for _ in range(4)]
+        (theirs_in, self._requests), (self._replies, theirs_out), (self._errors, theirs_err), (self._status, told) = (
+            pairs
+        )
+        for descriptor in (self._requests, self._replies, self._errors):
+            os.set_blocking(descriptor, False)
+        try:
+            bear([theirs_in, theirs_out, theirs_err, told])
+        except OSError:
+            self._forget()
+            raise
+        finally:
+            for descriptor in (theirs_in, theirs_out, theirs_err, told):
+                os.close(descriptor)
 
     def wait_until_ready(self) -> None:
-        self._receive(self._start_s, "start")
+        """Raises Lost."""
+        if not _readable(self._status, self._start_s):
+            raise Unborn("timeout", f"did not start within {self._start_s:g} s", "")
+        born = os.read(self._status, STATUS.size)
+        if not born:
+            raise Unborn("crash", "ended with its nursery", "")
+        with self._killing:
+            (self._process,) = STATUS.unpack(born)
+            with contextlib.suppress(ProcessLookupError):
+                self._handle = os.pidfd_open(self._process)
+        if self._handle < 0:
+            raise self._ended(begun=False)
+        self._receive(self._start_s, "start", begun=False)
 
-    def ask(self, request: bytes, timeout_s: float) -> dict[str, Any]:
-        """One request, one reply. Raises Lost, or NotDelivered."""
+    def ask(self, request: bytes, limit_s: float, stages: int) -> Iterator[dict[str, Any]]:
+        """The replies to one request; the last has a state of `_FINAL`. Raises Lost.
+
+        Each of at most so many stages that the task tells of has the time limit.
+        """
         self._stderr = b""
-        try:
-            self._write(request)
-        except BrokenPipeError:
-            raise NotDelivered from None
-        reply = self._receive(self._start_s, "import its task")
-        if reply["state"] == "running":
-            reply = self._receive(timeout_s, "finish")
-        if reply["state"] == "memory":
-            raise self._lost("memory", self._memory_cause())
-        return reply
+        self._oom_kills = kills_for_memory()
+        self._write(request)
+        message = self._receive(self._start_s, "import its task", begun=False)
+        self.used = True
+        end = time.monotonic() + limit_s * stages
+        while True:
+            if message["state"] in ("memory", "device"):
+                raise self._lost(message["state"], str(message["message"]) or self._memory_cause(), begun=True)
+            yield message
+            if message["state"] in _FINAL:
+                return
+            if time.monotonic() > end:
+                raise self._lost("timeout", f"did not finish within {limit_s:g} s a stage", begun=True)
+            message = self._receive(limit_s, "finish", begun=True, end=end)
 
     def _write(self, request: bytes) -> None:
-        view = memoryview(request)
+        """Writes all of a request, to a worker that may not read it."""
+        view, deadline = memoryview(request), time.monotonic() + self._start_s
+        poll = select.poll()
+        poll.register(self._errors, select.POLLIN)
+        poll.register(self._requests, select.POLLOUT)
         while view:
-            view = view[self._requests.write(view) :]
+            ready = [descriptor for descriptor, _ in poll.poll(max(0.0, deadline - time.monotonic()) * 1000)]
+            if not ready:
+                raise self._lost("timeout", f"did not take its task within {self._start_s:g} s", begun=False)
+            if self._errors in ready and not self._hear_errors():
+                poll.unregister(self._errors)
+            if self._requests in ready:
+                try:
+                    view = view[os.write(self._requests, view) :]
+                except BrokenPipeError:
+                    raise self._ended(begun=False) from None
 
-    def _receive(self, seconds: float, doing: str) -> dict[str, Any]:
-        deadline = time.monotonic() + seconds
+    def _receive(self, limit_s: float, doing: str, *, begun: bool, end: float = float("inf")) -> dict[str, Any]:
+        poll = select.poll()
+        for descriptor in (self._replies, self._errors, self._handle):
+            poll.register(descriptor, select.POLLIN)
+        deadline, ended = min(time.monotonic() + limit_s, end), False
         while True:
-            try:
-                message = self._decoder.take()
-            except wire.WireError as error:
-                raise self._lost("crash", f"the worker sent nonsense: {error}") from None
+            message = self._decoded(begun)
             if message is not None:
-                if not isinstance(message, dict) or "state" not in message:
-                    raise self._lost("crash", "the worker sent nonsense")
                 return message
-            if time.monotonic() > deadline:
-                raise self._lost("timeout", f"did not {doing} within {seconds:g} s")
+            if ended:
+                raise self._ended(begun)
+            late = time.monotonic() > deadline  # asked before the last look at the pipes: we may be who is late
+            ready = [descriptor for descriptor, _ in poll.poll(0 if late else _TICK_S * 1000)]
+            if self._errors in ready and not self._hear_errors():
+                poll.unregister(self._errors)
+            if self._replies in ready:
+                piece = os.read(self._replies, 1 << 20)
+                self._decoder.feed(piece)
+                ended = not piece
+            elif self._handle in ready:  # a child may hold the pipes open
+                ended = True
+            elif late:
+                raise self._lost("timeout", f"did not {doing} within {limit_s:g} s", begun)
             if self.resident_bytes() > self._memory_bytes:
-                raise self._lost("memory", self._memory_cause())
-            for key, _ in self._selector.select(_TICK_S):
-                piece = os.read(key.fd, 1 << 20)
-                if key.fileobj is self._errors:
-                    self._stderr = (self._stderr + piece)[-_STDERR_BYTES:]
-                    if not piece:
-                        self._selector.unregister(self._errors)
-                elif piece:
-                    self._decoder.feed(piece)
-                else:
-                    raise self._ended()
+                raise self._lost("memory", self._memory_cause(), begun)
+
+    def _decoded(self, begun: bool) -> dict[str, Any] | None:
+        try:
+            message = self._decoder.take()
+        except wire.WireError as error:
+            raise self._lost("crash", f"the worker sent nonsense: {error}", begun) from None
+        if message is not None and not _is_reply(message):
+            raise self._lost("crash", "the worker sent nonsense", begun)
+        return message  # type: ignore[return-value]
+
+    def _hear_errors(self) -> bool:
+        """Keeps the end of what it wrote on standard error; False at its end."""
+        piece = os.read(self._errors, 1 << 16)
+        self._stderr = (self._stderr + piece)[-_STDERR_BYTES:]
+        return bool(piece)
 
     def _memory_cause(self) -> str:
         return f"used more than {self._memory_bytes >> 20} MiB of memory"
 
-    def _ended(self) -> Lost:
-        for _ in range(100):
-            # Without reaping: until it is reaped, its process group cannot become that of another.
-            if end := os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-                if end.si_code == os.CLD_EXITED:
-                    return self._lost("crash", f"ended with exit status {end.si_status}")
-                return self._lost("crash", f"killed by {signal.Signals(end.si_status).name}")
-            time.sleep(0.01)
-        return self._lost("crash", "the worker closed its output")
+    def _ended(self, begun: bool) -> Lost:
+        """Why it ended, once it has; it may only have closed its pipes."""
+        if self._handle >= 0 and not _readable(self._handle, _CLOSED_S):
+            return self._lost("crash", "the worker closed its output", begun)
+        heard = os.read(self._status, STATUS.size) if _readable(self._status, _END_S) else b""
+        if len(heard) < STATUS.size:
+            return self._lost("crash", "ended with its nursery", begun, outside=True)
+        code = os.waitstatus_to_exitcode(STATUS.unpack(heard)[0])
+        if -code == signal.SIGKILL and kills_for_memory() > self._oom_kills:
+            return self._lost("memory", "killed by the kernel, which was out of memory", begun, outside=True)
+        return self._lost("crash", ended_how(code), begun, outside=-code in _OUTSIDE)
 
-    def _lost(self, kind: FailureKind, cause: str) -> Lost:
+    def _lost(self, kind: FailureKind, cause: str, begun: bool, outside: bool = False) -> Lost:
         self.kill()
         with contextlib.suppress(BlockingIOError):
-            while piece := os.read(self._errors.fileno(), 1 << 16):
-                self._stderr = (self._stderr + piece)[-_STDERR_BYTES:]
-        return Lost(kind, cause, self._stderr.decode(errors="replace").strip())
+            while self._hear_errors():
+                pass
+        return Lost(kind, cause, self._stderr.decode(errors="replace").strip(), begun=begun, outside=outside)
 
     def resident_bytes(self) -> int:
         """The memory that the process holds now; 0 once it has ended."""
-        fields = read_text(Path(f"/proc/{self._process.pid}/statm")).split()
+        fields = read_text(Path(f"/proc/{self._process}/statm")).split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
 
     def kill(self) -> None:
-        """Kills the process and all that it started."""
-        with self._reaping:
-            if self._process.returncode is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
+        """Kills the process; its nursery then kills all that it started. For any thread, at any time."""
+        with self._killing:
+            if self._handle >= 0:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def end(self) -> None:
-        """Kills, waits, closes."""
+        """Kills, waits until all that it started is dead, closes."""
         self.kill()
-        with self._reaping:
-            self._process.wait()
-        self._selector.close()
-        for stream in (self._requests, self._replies, self._errors):
-            stream.close()
+        if self._handle >= 0 and _readable(self._status, _END_S):
+            os.read(self._status, STATUS.size)
+        self._forget()
+
+    def _forget(self) -> None:
+        with self._killing:
+            for descriptor in (self._requests, self._replies, self._errors, self._status, self._handle):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            self._handle = -1
 
 
-def read_text(path: Path) -> str:
-    """A file of the system; empty where it cannot be read."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+def _is_reply(message: object) -> bool:
+    """Whether a message is one that `stepTP.verify.worker` sends."""
+    if not isinstance(message, dict):
+        return False
+    parts = {
+        "ready": (),
+        "running": ("item",),
+        "answered": ("item", "result"),
+        "done": ("result",),
+        "refused": ("error", "message"),
+        "bug": ("error", "message", "traceback"),
+        "memory": ("message",),
+        "device": ("message",),
+    }.get(str(message.get("state")))
+    return parts is not None and set(message) == {"state", *parts}
+
+
+def _readable(descriptor: int, seconds: float) -> bool:
+    """Waits until a descriptor can be read, or its other end is closed."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def ended_how(code: int) -> str:
+    """An exit code in words; a negative one is a signal's."""
+    if code >= 0:
+        return f"ended with exit status {code}"
+    name = {number.value: number.name for number in signal.Signals}.get(-code, f"signal {-code}")
+    return f"killed by {name}"

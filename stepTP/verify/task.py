@@ -7,7 +7,8 @@ target: {"target", "inputs", "max_abs", "tolerance", "bound_used", "max_rel", "m
 "wrong-result" or "not-bit-exact" where `ok` is false, and the verdicts end with the target that refused.
 
 `verify_many` takes the same with "states": [{"leir", "parent", "bit_exact"}, ...] in place of the three, and returns a
-list: programs that are compiled together cost less. Errors (ParseError, IllFormed, Unverified, ...) are raised.
+list: programs that are compiled together cost less. `verify_batch` takes the states as its items, and tells which one
+runs, so that one that is lost costs itself only. Errors (ParseError, IllFormed, Unverified, ...) are raised.
 
 A source without "torch_code" is its plain program: the reference is that program in float64.
 
@@ -16,13 +17,13 @@ be made again from its key.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
 from leir.check import require_well_formed
-from leir.lowering import compile_cuda, compile_llvm
+from leir.lowering import Executable, compile_cuda, compile_llvm
 from leir.parser import parse
 from leir.syntax import Program
 from stepTP.verify.analysis import analyse
@@ -30,6 +31,7 @@ from stepTP.verify.compare import same_bits, significant
 from stepTP.verify.inputs import free_profile
 from stepTP.verify.power import measure
 from stepTP.verify.prepare import Trials, Unverified, in_double, prepare
+from stepTP.verify.progress import Answered, Progress, Running
 from stepTP.verify.reference import Origin, gather_ranges, torch_origin
 from stepTP.verify.run import Conduct, observe
 
@@ -59,29 +61,47 @@ def verify(payload: dict[str, Any]) -> dict[str, Any]:
 
 def verify_many(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Several programs of one source, compiled together; see the module's description."""
+    events = verify_batch(payload, payload["states"])
+    answers = {event.item: event.result for event in events if isinstance(event, Answered)}
+    return [answers[place] for place in range(len(payload["states"]))]
+
+
+def verify_batch(payload: dict[str, Any], items: list[dict[str, Any]]) -> Iterator[Progress]:
+    """The same, telling which program runs and what is known of it; `items` are the states."""
     source = payload["source"]
     key = SourceKey(
         source["id"], source.get("torch_code", ""), payload["leir_source"], payload["draws"], payload.get("seed", 0)
     )
     names = prepared_trials(key).names
-    answers: list[dict[str, Any]] = [
-        {"ok": True, "cause": "", "message": "", "verdicts": []} for _ in payload["states"]
-    ]
-    for target in payload["targets"]:
-        asked = [(s, a) for s, a in zip(payload["states"], answers, strict=True) if a["ok"]]
-        conducts = _conducts(
-            key, target, [s[text] for s, _ in asked for text in ("leir", "parent") if s[text] is not None]
-        )
-        for state, answer in asked:
-            conduct, before = conducts[state["leir"]], conducts.get(state["parent"])
+    verdicts: list[list[dict[str, Any]]] = [[] for _ in items]
+    asked = list(enumerate(items))
+    targets: list[Target] = payload["targets"]
+    for number, target in enumerate(targets, 1):
+        conducts = _Conducts(key, target)
+        for place, state in asked:
+            yield Running(place)
+            conducts.require(state["leir"], state["parent"])
+        yield Running(None)
+        conducts.compile()
+        passed: list[tuple[int, dict[str, Any]]] = []
+        for place, state in asked:
+            yield Running(place)
+            conduct = conducts.of(state["leir"])
+            before = conducts.of(state["parent"]) if state["parent"] is not None else None
             bit_equal = _are_bit_equal(conduct, before) if before and not conduct.difference.problem else None
-            answer["verdicts"].append(_entry(target, names, conduct, bit_equal))
+            verdicts[place].append(_entry(target, names, conduct, bit_equal))
             if conduct.difference.problem:
-                answer |= {"ok": False, "cause": "wrong-result", "message": f"{target}: {conduct.difference.problem}"}
+                wrong = {"cause": "wrong-result", "message": f"{target}: {conduct.difference.problem}"}
             elif state["bit_exact"] and bit_equal is False:
                 message = f"{target}: the outputs are not its parent's, bit for bit, as the step claims"
-                answer |= {"ok": False, "cause": "not-bit-exact", "message": message}
-    return answers
+                wrong = {"cause": "not-bit-exact", "message": message}
+            elif number < len(targets):
+                passed.append((place, state))
+                continue
+            else:
+                wrong = {"cause": "", "message": ""}
+            yield Answered(place, {"ok": not wrong["cause"], **wrong, "verdicts": verdicts[place]})
+        asked = passed
 
 
 @lru_cache(maxsize=16)
@@ -144,20 +164,41 @@ def _size(conduct: Conduct) -> int:
     return sum(array.nbytes for outputs in conduct.outputs for array in outputs.values())
 
 
-def _conducts(key: SourceKey, target: Target, texts: Sequence[str]) -> dict[str, Conduct]:
+class _Conducts:
     """What programs do on the draws of their source, by text; those that are not known are compiled together."""
-    known = {text: _KEPT.get((key, target, text)) for text in texts}
-    found = {text: conduct for text, conduct in known.items() if conduct is not None}
-    missing = [text for text in known if text not in found]
-    if not missing:
-        return found
-    programs = [_program(text, key.leir) for text in missing]
-    trials = prepared_trials(key).trials
-    compiled = compile_llvm(programs, poison=True) if target == "llvm" else compile_cuda(programs, contraction=False)
-    for text, executable in zip(missing, compiled, strict=True):
-        found[text] = conduct = observe(executable, trials)
-        _KEPT.put((key, target, text), conduct)
-    return found
+
+    def __init__(self, key: SourceKey, target: Target) -> None:
+        self.key = key
+        self.target: Target = target
+        self.found: dict[str, Conduct] = {}
+        self.missing: dict[str, Program] = {}
+        self.compiled: dict[str, Executable] = {}
+
+    def require(self, *texts: str | None) -> None:
+        """Programs that will be asked for. Raises ParseError, IllFormed, Unverified."""
+        for text in texts:
+            if text is None or text in self.found or text in self.missing:
+                continue
+            known = _KEPT.get((self.key, self.target, text))
+            if known is not None:
+                self.found[text] = known
+            else:
+                self.missing[text] = _program(text, self.key.leir)
+
+    def compile(self) -> None:
+        programs = list(self.missing.values())
+        if programs:
+            llvm = self.target == "llvm"
+            compiled = compile_llvm(programs, poison=True) if llvm else compile_cuda(programs, contraction=False)
+            self.compiled = dict(zip(self.missing, compiled, strict=True))
+
+    def of(self, text: str) -> Conduct:
+        """What a program does; it runs when it is first asked for."""
+        if text not in self.found:
+            conduct = observe(self.compiled[text], prepared_trials(self.key).trials)
+            self.found[text] = conduct
+            _KEPT.put((self.key, self.target, text), conduct)
+        return self.found[text]
 
 
 def _program(text: str, source: str) -> Program:

@@ -9,7 +9,7 @@ import struct
 from typing import BinaryIO
 
 _LENGTH = struct.Struct("<Q")
-LARGEST_MESSAGE = 1 << 30  # bytes; a longer one is nonsense
+LARGEST_MESSAGE = 1 << 28  # bytes; a longer one is nonsense
 
 
 class WireError(Exception):
@@ -18,8 +18,17 @@ class WireError(Exception):
 
 def encode(message: object) -> bytes:
     """The bytes of one message. Raises TypeError or ValueError for what JSON does not hold."""
-    body = json.dumps(message, separators=(",", ":")).encode()
-    return _LENGTH.pack(len(body)) + body
+    return frame(body(message))
+
+
+def body(message: object) -> bytes:
+    """A message as JSON, without its length. Raises TypeError or ValueError for what JSON does not hold."""
+    return json.dumps(message, separators=(",", ":")).encode()
+
+
+def frame(text: bytes) -> bytes:
+    """The bytes of the message that a JSON text is."""
+    return _LENGTH.pack(len(text)) + text
 
 
 def read(stream: BinaryIO) -> object | None:
@@ -28,8 +37,8 @@ def read(stream: BinaryIO) -> object | None:
     if len(head) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack(head)
-    body = stream.read(length)
-    return json.loads(body) if len(body) == length else None
+    text = stream.read(length)
+    return json.loads(text) if len(text) == length else None
 
 
 class Decoder:
@@ -51,9 +60,9 @@ class Decoder:
         end = _LENGTH.size + length
         if len(self._received) < end:
             return None
-        body = bytes(self._received[_LENGTH.size : end])
+        text = bytes(self._received[_LENGTH.size : end])
         del self._received[:end]
         try:
-            return json.loads(body)
-        except ValueError as error:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
             raise WireError(f"not JSON: {error}") from None

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any
@@ -25,8 +26,7 @@ VERDICT = {
 class FakePool:
     """Takes what `Pool` takes. Half of the sources fail somewhere; answers depend on the payload alone."""
 
-    def __init__(self, workers: int | None = None, timeout_s: float = 60.0, memory_bytes: int = 0) -> None:
-        del timeout_s, memory_bytes
+    def __init__(self, workers: int | None = None, *_limits: float, **_where: tuple[str, ...]) -> None:
         self.workers = workers or 1
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self._threads = ThreadPoolExecutor(self.workers)
@@ -35,6 +35,12 @@ class FakePool:
         del near
         self.asked.append((task, payload))
         return self._threads.submit(self._answer, task, payload)
+
+    def submit_batch(
+        self, task: str, payload: dict[str, Any], items: Sequence[Any], near: str = ""
+    ) -> "list[Future[Any]]":
+        assert task.endswith(".verify_batch")
+        return [self.submit("verify_one", {**payload, **item}, near) for item in items]
 
     def __enter__(self) -> "FakePool":
         return self
@@ -46,8 +52,8 @@ class FakePool:
 
     def _answer(self, task: str, payload: dict[str, Any]) -> Any:
         time.sleep(random.random() * 0.002)
-        answers = {"translate": translate, "expand": expand, "verify_many": verify_many, "explain": explain}
-        return answers[task.rsplit(".", 1)[1]](payload)
+        answers = {"translate": translate, "expand": expand, "verify_one": verify, "explain": explain}
+        return answers[task.rpartition(".")[2]](payload)
 
 
 def translate(payload: dict[str, Any]) -> Any:
@@ -82,14 +88,10 @@ def expand(payload: dict[str, Any]) -> Any:
     return real(payload)
 
 
-def verify_many(payload: dict[str, Any]) -> Any:
-    """Right, but for one program in ten; some crash, and their batch with them."""
-    if any(uniform("crash", state["leir"]) < 0.03 and state["parent"] for state in payload["states"]):
+def verify(state: dict[str, Any]) -> Any:
+    """Right, but for one program in ten; some crash."""
+    if uniform("crash", state["leir"]) < 0.03 and state["parent"]:
         return Failure("crash", "verify", "the worker was lost: signal 11")
-    return [_verified(state) for state in payload["states"]]
-
-
-def _verified(state: dict[str, Any]) -> dict[str, Any]:
     if uniform("verify", state["leir"]) < 0.1 and state["parent"]:
         return {"ok": False, "cause": "wrong-result", "message": "C_{0,0} is off by 1", "verdicts": [VERDICT]}
     return {"ok": True, "cause": "", "message": "", "verdicts": [VERDICT]}

@@ -385,7 +385,7 @@ def test_verify_needs_a_target_that_is_here(
     file = tmp_path / "steps.jsonl"
     file.write_text(json.dumps({**row, "verification": []}))
     assert "targets: " in steptp.fails("verify", file)
-    monkeypatch.setattr("stepTP.verify.devices.cuda_devices", lambda: 0)
+    monkeypatch.setattr("stepTP.verify.devices.cuda_devices", lambda: ())
     assert "no CUDA device here: give --target llvm" in steptp.fails("verify", file, "--target", "cuda")
 
 
@@ -407,7 +407,7 @@ def test_build_refuses_a_bad_configuration(steptp: Steptp, tmp_path: Path) -> No
 
 def test_cuda_needs_a_gpu(steptp: Steptp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A build without one would reject every source, and say that it is done."""
-    monkeypatch.setattr(pipeline, "cuda_devices", lambda: 0)
+    monkeypatch.setattr(pipeline, "cuda_devices", lambda: ())
     (tmp_path / "c.yaml").write_text("name: a\nverify: {targets: [llvm, cuda]}\n")
     said = steptp.fails("build", tmp_path / "c.yaml", "--out", tmp_path / "run")
     assert "verify.targets: no CUDA device here" in said and not (tmp_path / "run").exists()

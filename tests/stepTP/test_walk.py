@@ -1,7 +1,7 @@
 """The walk's policy, and what a lost job costs."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -11,7 +11,7 @@ from stepTP import config
 from stepTP.expand import expand
 from stepTP.records import ProgramRow, RefusalRow, RejectedRow, SourceRecord
 from stepTP.verify.pool import Failure
-from stepTP.walk import EXPAND, Check, VerifiedStep, Walker, verify_all, walk
+from stepTP.walk import BATCH, EXPAND, VERIFY, Check, VerifiedStep, Walker, verify_all, walk
 from tests.stepTP.fakes import VERDICT
 
 LEIR = "in A_{6,8};out C_{6,8};\nL^{6,8}_{i,j}[D_{i,j}=A_{i,j}*2.0;]\nL^{6,8}_{i,j}[C_{i,j}=D_{i,j}+1.0;]\n"
@@ -43,17 +43,21 @@ class Jobs:
         self.verified: list[str] = []
 
     def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":
-        assert near == "s"
+        assert near == "s" and task == EXPAND
         future: Future[Any] = Future()
-        if self.lost and self.lost(task, payload):
-            future.set_result(CRASH)
-        elif task == EXPAND:
-            future.set_result(expand(payload))
-        else:
-            self.verified += [state["leir"] for state in payload["states"]]
-            answer = {"ok": True, "cause": "", "message": "", "verdicts": [VERDICT]}
-            future.set_result([answer] * len(payload["states"]))
+        future.set_result(CRASH if self.lost and self.lost(task, payload) else expand(payload))
         return future
+
+    def submit_batch(
+        self, task: str, payload: dict[str, Any], items: Sequence[Any], near: str = ""
+    ) -> "list[Future[Any]]":
+        assert near == "s" and task == VERIFY and len(items) <= BATCH
+        futures: list[Future[Any]] = [Future() for _ in items]
+        for item, future in zip(items, futures, strict=True):
+            self.verified.append(item["leir"])
+            answer = {"ok": True, "cause": "", "message": "", "verdicts": [VERDICT]}
+            future.set_result(CRASH if self.lost and self.lost(task, {**payload, **item}) else answer)
+        return futures
 
 
 def walked(jobs: Jobs, names: tuple[str, ...] = NAMES, **limits: int) -> list[Any]:
@@ -109,8 +113,8 @@ def test_a_strategy_that_crashes_costs_itself() -> None:
 def test_a_program_that_crashes_costs_itself() -> None:
     checks = [Check(f"program {n}", None, False) for n in range(20)]
 
-    def lost(_: str, payload: dict[str, Any]) -> bool:
-        return any(state["leir"] == "program 11" for state in payload["states"])
+    def lost(_: str, program: dict[str, Any]) -> bool:
+        return program["leir"] == "program 11"
 
     answers = list(verify_all(Jobs(lost), config.Verify(), 0, SOURCE, checks))
     assert [n for n, answer in enumerate(answers) if answer is CRASH] == [11]
