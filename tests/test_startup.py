@@ -34,3 +34,19 @@ def test_start_takes_under_half_a_second(arguments: list[str]) -> None:
         end = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime)
     assert min(times) < 0.5, times
+
+
+@pytest.mark.parametrize("module", ["stepTP.cli", "typer", "stepTP.commands.rows"])
+def test_ctrl_c_while_the_command_line_loads(module: str) -> None:
+    """The signal comes when the module is looked for: no traceback, and the exit code of every other Ctrl-C."""
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt()); sys.argv = ['steptp', '--help']\n"
+        "from stepTP.start import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
