@@ -28,6 +28,7 @@ from leir.syntax import (
 )
 from stepTP.verify.elements import Bounded, Elements
 from stepTP.verify.expressions import Bindings, Expressions
+from stepTP.verify.shares import summed
 from stepTP.verify.tolerance import Running
 
 Array = NDArray[Any]
@@ -149,7 +150,12 @@ class _Analysis:
             destination.store(written, result, mask, nest.sizes)
         else:
             injective = _is_injective(nest, written, of_kept=True)
-            destination.accumulate(op, written, result, mask, nest.sizes, nest.kept, injective)
+            term = None
+            if op == "+=" and result.log_error is not None:
+                loops = {loop.variable: (loop.first, loop.extent) for loop in nest.loops}
+                contents = {name: elements.contents for name, elements in self.tensors.items()}
+                term = summed(target, nest.equation.value, loops, contents)
+            destination.accumulate(op, written, result, mask, nest.sizes, nest.kept, injective, term)
         return True
 
     def is_independent(self, nest: _Nest, written: Array, names: Bindings) -> bool:

@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 
 from leir.syntax import AssignOp, DType
 from stepTP.verify import tolerance
+from stepTP.verify.shares import Summed, Sums, log_of_roundings, rest_of, sum_log_error
 from stepTP.verify.tolerance import FORMATS, RESCALED_TERM_ROUNDINGS, Running
 
 Array = NDArray[Any]
+
+_ABOVE_UNDERFLOW = 40  # bits: so far above the smallest numbers underflow is no rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,10 @@ class Elements:
         self.cost = 1.0
         self.from_exp = False
         self.op: AssignOp | None = None  # of the accumulation under way
+        self.contents = object()  # another one after each change
+        self.log_error: Array | None = None  # of positive elements, see Running
+        self.summed: Summed | None = None  # the one accumulation that made these elements
+        self.sums: Sums | None = None  # what is known of its terms
         self._complete: Running | None = None
 
     def fill(self, identity: float) -> None:
@@ -59,6 +66,12 @@ class Elements:
             self._complete = Running(done.value, error, done.magnitude, 1.0, done.gridded)
         return self._complete
 
+    def change(self) -> None:
+        """What was known of the elements as a whole no longer holds."""
+        self._complete = None
+        self.contents = object()
+        self.summed = self.sums = self.log_error = None
+
     def settle(self) -> None:
         """Ends all sums: another operator goes on from here."""
         self.error[:] = self.complete().error
@@ -67,19 +80,33 @@ class Elements:
     def forget(self) -> None:
         """No element has a bound any more."""
         self.error[:] = np.inf
-        self._complete = None
+        self.change()
 
     def read(self, flat: Array) -> Running:
         """The elements at flat positions."""
         done = self.complete()
         error = 0.0 if isinstance(done.error, float) else np.asarray(done.error)[flat]
         gridded = np.broadcast_to(np.asarray(done.gridded), self.size)[flat]
-        return Running(self.value[flat], error, np.asarray(done.magnitude)[flat], 1.0, gridded, self.from_exp)
+        log_error = None if self.log_error is None else self.log_error[flat]
+        return Running(
+            self.value[flat], error, np.asarray(done.magnitude)[flat], 1.0, gridded, self.from_exp, log_error
+        )
 
     def bounded(self) -> Bounded:
         done = self.complete()
         error = np.broadcast_to(np.asarray(done.error, dtype=float), self.size)
         return Bounded(self.value.reshape(self.shape), error.reshape(self.shape), self.magnitude.reshape(self.shape))
+
+    def _counted(self, a: Running, magnitude: Array, iterations: int) -> Array | float:
+        """How many terms each value counts for in a sum whose terms have the absolute sum `magnitude` so far.
+
+        Rounding to nearest never takes more than the smaller operand: a term far below the others' last place costs its
+        own size (three times, where the sum is stored in a narrower type), and one that is 0 nothing.
+        """
+        if self.format is None or iterations * self.format.roundoff > 1:
+            return a.terms
+        place = self.format.roundoff * magnitude
+        return np.minimum(a.terms, np.divide(3.0 * np.asarray(a.magnitude), np.where(place > 0, place, 1.0)))
 
     def store(self, written: Array, a: Running, mask: Array | None, grid: tuple[int, ...]) -> None:
         """Stores at flat positions, none of them twice. `written`, `mask`, `a` broadcast over the iterations `grid`."""
@@ -97,7 +124,11 @@ class Elements:
         put(self.gridded, a.gridded)
         self.terms[where] = 1.0
         self.from_exp = a.from_exp
-        self._complete = None
+        kept = self.log_error
+        self.change()
+        if a.log_error is not None:
+            self.log_error = np.full(self.size, np.inf) if kept is None else kept
+            put(self.log_error, a.log_error)
 
     def accumulate(
         self,
@@ -108,10 +139,11 @@ class Elements:
         grid: tuple[int, ...],
         kept: list[int],
         injective: bool,
+        summed: Summed | None = None,
     ) -> None:
         """Accumulates at flat positions: first over the axes of `grid` that are not `kept`, then into the elements.
 
-        `injective`: no position occurs twice over the kept axes; otherwise `op` is a sum.
+        `injective`: no position occurs twice over the kept axes; otherwise `op` is a sum. `summed`: what it adds up.
         """
         axes = tuple(axis for axis in range(len(grid)) if axis not in kept)
 
@@ -132,21 +164,38 @@ class Elements:
         where = np.broadcast_to(written, small)
         if self.op not in (None, op):
             self.settle()
+        is_new = self.op is None and not self.terms.any()
+        continues = summed is not None and self.summed == summed and not self.terms[where].any()
+        known = Sums.of(self.size) if is_new else self.sums if continues else None
         self.op = op
-        self._complete = None
+        self.change()
         if op == "+=":
             gridded = np.broadcast_to(whole(a.gridded, True).all(axis=axes, keepdims=True), small)
-            parts = ((self.value, a.value), (self.error, a.error), (self.magnitude, a.magnitude), (self.terms, a.terms))
-            for array, part in parts:
+            sums = [total(part) for part in (a.value, a.error, a.magnitude)]
+            for array, part in zip((self.value, self.error, self.magnitude), sums, strict=True):
                 if injective:
-                    array[where] += total(part)
+                    array[where] += part
                 else:
-                    np.add.at(array, where, total(part))
+                    np.add.at(array, where, part)
+            terms = total(self._counted(a, self.magnitude[where], math.prod(grid[axis] for axis in axes)))
+            if injective:
+                self.terms[where] += terms
+            else:
+                np.add.at(self.terms, where, terms)
             if injective:
                 self.gridded[where] &= gridded
             else:
                 np.logical_and.at(self.gridded, where, gridded)
             self.cost = max(self.cost, RESCALED_TERM_ROUNDINGS if a.from_exp else 1.0)
+            if summed and known and a.log_error is not None and mask is None and injective and self.format:
+                largest = np.broadcast_to(np.asarray(a.log_error), grid).max(axis=axes, keepdims=True)
+                known.mean[where] = total(sum_log_error(np.asarray(a.value), a.log_error))
+                known.largest[where] = largest
+                known.rest[where] = rest_of(np.broadcast_to(a.value, grid), axes)
+                self.summed, self.sums = summed, known
+                rounded = log_of_roundings(self.cost * self.terms, self.format)
+                least = self.format.smallest * summed.count * 2.0**_ABOVE_UNDERFLOW
+                self.log_error = np.where(self.value > least, known.log_error(self.value) + rounded, np.inf)
             return
         old = Running(self.value[where], self.error[where], self.magnitude[where])
         count = whole(1.0, 0.0).sum(axis=axes, keepdims=True)

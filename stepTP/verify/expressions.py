@@ -1,6 +1,7 @@
 """The value of an expression over a whole iteration space at once, with its error bound."""
 
 import math
+from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -24,6 +25,7 @@ from leir.syntax import (
 )
 from stepTP.verify import tolerance
 from stepTP.verify.elements import Elements
+from stepTP.verify.shares import log_of_roundings, share_error
 from stepTP.verify.tolerance import FORMATS, Format, Running
 
 Array = NDArray[Any]
@@ -130,7 +132,7 @@ class Expressions:
                 return tolerance.multiply(a, b, format)
             case "/":
                 assert format
-                return tolerance.divide(a, b, format)
+                return self.share(left, right, a, tolerance.divide(a, b, format), format, names)
             case "**":
                 assert format
                 return tolerance.power(a, b, format)
@@ -141,6 +143,26 @@ class Expressions:
             case _:  # a divisor of 0 stands only in a branch that is not taken
                 divisor = np.where(np.asarray(b.value) == 0, 1, b.value)
                 return tolerance.exact((np.floor_divide if op == "//" else np.mod)(a.value, divisor))
+
+    def share(self, left: Expr, right: Expr, a: Running, quotient: Running, format: Format, names: Bindings) -> Running:
+        """The quotient, with a sharper bound where `left` is one of the terms whose sum `right` is."""
+        if not isinstance(right, Access) or a.log_error is None:
+            return quotient
+        sums = self.tensors[right.tensor]
+        if sums.summed is None or sums.sums is None:
+            return quotient
+        contents = {name: elements.contents for name, elements in self.tensors.items()}
+        if not sums.summed.has_term(left, right.indices, contents, names):
+            return quotient
+        at = self.flat(right, names)
+        rounded = log_of_roundings(sums.cost * sums.terms[at] + tolerance.OPERATION_ROUNDINGS, format)
+        known, total = sums.sums, sums.value[at]
+        mean = known.log_error(sums.value)[at]
+        bound = share_error(quotient.value, a.log_error, mean, known.largest[at], known.rest[at] / total)
+        # The roundings of the sum and of the quotient are no part of the terms: they may take a share beyond 1.
+        loose = (np.asarray(quotient.value) + bound) * np.expm1(rounded) + bound
+        loose += format.smallest * (sums.summed.count + 2) / np.minimum(total, 1.0)
+        return replace(quotient, error=np.fmin(quotient.error, loose))
 
     def call(self, function: str, a: Running, format: Format | None) -> Running:
         if function == "abs":

@@ -10,6 +10,9 @@ draw does not depend on which others are made. The generator is NumPy's `RandomS
     edge       zeros, repeated values, ones, and large negative values as masks use them, among normal numbers
     extremes   along every axis: lines that are wholly negative or wholly positive, and lines whose largest or smallest
                element is the first or the last: what a maximum that misses one iteration, or starts at 0, gets wrong
+    peaks      one element in four (fewer where lines are longer than 2048), at other places in the next line, is 256
+               (in odd draws -256), the others are normal: a sum of exponentials has few terms then, and each of them
+               counts, however long it is; a maximum that misses one makes exp overflow
 
 A draw on which the reference is not finite, or for which no bound exists, says nothing; the next attempt takes its
 place. Where bounds exist but are wide, the first attempt with sharp ones joins it. Attempts grow tamer: smaller
@@ -34,14 +37,17 @@ from leir.syntax import Declaration, DType
 from stepTP.verify.tolerance import FORMATS
 
 Array = NDArray[Any]
-Kind = Literal["normal", "wide", "integers", "edge", "extremes"]
+Kind = Literal["normal", "wide", "integers", "edge", "extremes", "peaks"]
 
-KINDS: tuple[Kind, ...] = ("normal", "wide", "integers", "edge", "extremes")
+KINDS: tuple[Kind, ...] = ("normal", "wide", "integers", "edge", "extremes", "peaks")
 ATTEMPTS = 6  # keys tried for one draw
 MASKED = -1e4  # what masks add; -inf never enters by an input
 _MASK_AT = -1e3  # samples below this are masks
 _EDGES = (0.0, 0.0, 1.0, -1.0, 0.5, -30.0)
 _SPIKE = 6.0  # beyond what normal draws reach
+_PEAK = 256.0  # exp overflows in f32
+_PEAKS = 512  # in a line, at most: so many terms of a sum in f32 are each far more than its tolerance
+_APART = 4  # lines that have their peaks at different places, at least
 _LARGE = -1e3  # in first attempts, one element in 50
 
 
@@ -181,6 +187,9 @@ def _floats(draw: Draw, random: np.random.RandomState, shape: tuple[int, ...]) -
             return np.where(large, _LARGE, values) if tame == 0 else values
         case "extremes":
             return _extremes(random, shape, draw.number) / 2.0**tame
+        case "peaks":
+            peaks = _peaks(shape, draw.number // 2)
+            return np.where(peaks, (-_PEAK if draw.number % 2 else _PEAK) / 2.0**tame, random.standard_normal(shape))
 
 
 def _extremes(random: np.random.RandomState, shape: tuple[int, ...], number: int) -> Array:
@@ -198,6 +207,13 @@ def _extremes(random: np.random.RandomState, shape: tuple[int, ...], number: int
         for turn, line in enumerate(_lines(values, axis, starts[axis][:2])):
             line[...] = (np.abs(line) + 0.1) * (1.0 if turn else -1.0)
     return values
+
+
+def _peaks(shape: tuple[int, ...], number: int) -> Array:
+    """Where peaks are: a pattern that along every axis shows each position to be one in some line, or in some draw."""
+    longest = max(shape, default=1)
+    apart = min(longest, max(_APART, -(-longest // _PEAKS)))
+    return (np.indices(shape).sum(axis=0) + number) % apart == 0
 
 
 def _lines(values: Array, axis: int, starts: Array) -> list[Array]:

@@ -8,30 +8,35 @@
                     not 0 must notice, in one draw
     swapped axes    two axes of the output exchanged, in place or through its flat order
     swapped input   an input of two equal axes, transposed
-    dropped         each reduction loop without its last iteration
+    dropped         each reduction loop without one iteration: the first, the middle, the last, and a drawn one
 
-A wrong output counts as refused where at least one draw refuses it. One that is no different (a symmetric output; the
+A wrong output counts as refused where at least one draw refuses it by twice its tolerance: then it is refused whatever
+rounding adds to it. One that is no different (a symmetric output; the
 shift of a softmax, which may be any number) is left out, but zero, constant and stale outputs are wrong always: a
 source that is constant, or does not depend on its inputs, is refused.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leir.edit import replace_at, statement_at, variables_of, walk
-from leir.syntax import Declaration, Equation, Loop, Path, Program
-from stepTP.verify.analysis import analyse
+from leir.syntax import Declaration, Program
 from stepTP.verify.compare import Expected
+from stepTP.verify.dropped import Runs, reductions
+from stepTP.verify.inputs import Kind
 from stepTP.verify.prepare import INEXACT, NOTICING, Trial, noticing
 
 Array = NDArray[Any]
+Wrong = Callable[[int], dict[str, Array]]  # from a trial's number to outputs, all or some
 
+_CERTAIN = 2.0  # tolerances that a wrong value must be off by: one that rounding may take back
 _SAME = 1e-9  # of the largest element: two outputs this near are one
+_FIRST: tuple[Kind, ...] = ("integers", "extremes", "normal")  # kinds that refuse most: tried before the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +48,20 @@ class Power:
     missed: tuple[str, ...]
 
 
-def measure(program: Program, trials: Sequence[Trial]) -> Power:
-    """Tries every wrong output on the trials of a source."""
+def measure(program: Program, trials: Sequence[Trial], key: str = "") -> Power:
+    """Tries every wrong output on the trials of a source. `key`: of the source, for the iterations that are drawn."""
     tried = same = 0
     missed: list[str] = []
-    for name, output, wrong in _wrong_outputs(program, trials):
-        expected = [trial.expected[output] for trial in trials]
+    order = sorted(range(len(trials)), key=lambda n: (trials[n].draw.kind not in _FIRST, n))
+    for name, wrong in (*_wrong_outputs(program, trials), *_wrong_programs(program, trials, key)):
         tried += 1
-        if any(_refuses(e, w) for e, w in zip(expected, wrong, strict=True)):
-            continue
-        if all(_is_same(e, w) for e, w in zip(expected, wrong, strict=True)):
-            same += 1
-        else:
-            missed.append(f"{name} ({output})")
+        match _verdict(trials, order, wrong):
+            case "missed":
+                missed.append(name)
+            case "same":
+                same += 1
+            case "refused":
+                pass
     for declaration in program.outputs:
         expected = [trial.expected[declaration.tensor] for trial in trials]
         for name, passes in (
@@ -70,8 +76,20 @@ def measure(program: Program, trials: Sequence[Trial]) -> Power:
     return Power(tried, same, tuple(missed))
 
 
+def _verdict(trials: Sequence[Trial], order: Sequence[int], wrong: Wrong) -> Literal["refused", "same", "missed"]:
+    """What the trials say of wrong outputs: the first that refuses any ends it."""
+    same = True
+    for number in order:
+        outputs = wrong(number)
+        pairs = [(trials[number].expected[name], array) for name, array in outputs.items()]
+        if any(_refuses(expected, array) for expected, array in pairs):
+            return "refused"
+        same = same and all(_is_same(expected, array) for expected, array in pairs)
+    return "same" if same else "missed"
+
+
 def _refuses(expected: Expected, wrong: Array) -> bool:
-    off = np.abs(np.subtract(wrong, expected.value, dtype=np.float64)) > expected.tolerance
+    off = np.abs(np.subtract(wrong, expected.value, dtype=np.float64)) > _CERTAIN * expected.tolerance
     return bool(np.any(off | np.isnan(wrong)))
 
 
@@ -88,25 +106,39 @@ def _constant_passes(expected: Sequence[Expected]) -> bool:
     return above <= below
 
 
-def _wrong_outputs(program: Program, trials: Sequence[Trial]) -> Iterator[tuple[str, str, list[Array]]]:
-    """Name, output and one array a trial."""
+def _wrong_outputs(program: Program, trials: Sequence[Trial]) -> Iterator[tuple[str, Wrong]]:
+    """Outputs that are made from inputs or from the right outputs."""
+
+    def copied(name: str, given: str, shape: tuple[int, ...], number: int) -> dict[str, Array]:
+        return {name: np.resize(trials[number].inputs[given], shape)}
+
+    def swapped(name: str, axes: tuple[int, int], number: int) -> dict[str, Array]:
+        return {name: _swapped(trials[number].expected[name].value, *axes)}
+
     for output in program.outputs:
+        name = output.tensor
         for given in program.inputs:
             if (given.dtype in INEXACT) == (output.dtype in INEXACT):
-                copies = [np.resize(trial.inputs[given.tensor], output.shape) for trial in trials]
-                yield f"copy of {given.tensor}", output.tensor, copies
-        for one, other in combinations(range(len(output.shape)), 2):
-            if output.shape[one] > 1 and output.shape[other] > 1:
-                swapped = [_swapped(trial.expected[output.tensor].value, one, other) for trial in trials]
-                yield f"axes {one} and {other} swapped", output.tensor, swapped
-    for name, wrong in _wrong_inputs(program, trials):
-        results = [analyse(program, inputs) for inputs in wrong]
-        for output in program.outputs:
-            yield name, output.tensor, [result[output.tensor].value for result in results]
-    for name, mutant in dropped(program):
-        results = [analyse(mutant, _wide(trial.inputs)) for trial in trials]
-        for output in program.outputs:
-            yield name, output.tensor, [result[output.tensor].value for result in results]
+                yield f"copy of {given.tensor} ({name})", partial(copied, name, given.tensor, output.shape)
+        for axes in combinations(range(len(output.shape)), 2):
+            if all(output.shape[axis] > 1 for axis in axes):
+                yield f"axes {axes[0]} and {axes[1]} swapped ({name})", partial(swapped, name, axes)
+
+
+def _wrong_programs(program: Program, trials: Sequence[Trial], key: str) -> Iterator[tuple[str, Wrong]]:
+    """What the program computes from a transposed input, or without one iteration of a reduction."""
+    runs = Runs(program, [_wide(trial.inputs) for trial in trials])
+
+    def swapped(given: str, axes: tuple[int, int], number: int) -> dict[str, Array]:
+        inputs = runs.inputs[number]
+        return runs.outputs({**inputs, given: _swapped(inputs[given], *axes)})
+
+    for given in program.inputs:
+        for axes in _equal_axes(given):
+            yield f"axes {axes[0]} and {axes[1]} of {given.tensor} swapped", partial(swapped, given.tensor, axes)
+    for reduction in reductions(program, key):
+        for position in reduction.positions:
+            yield reduction.name(position), partial(runs.without, reduction, position)
 
 
 def _swapped(value: Array, one: int, other: int) -> Array:
@@ -117,31 +149,7 @@ def _wide(inputs: dict[str, Array]) -> dict[str, Array]:
     return {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in inputs.items()}
 
 
-def _wrong_inputs(program: Program, trials: Sequence[Trial]) -> Iterator[tuple[str, list[dict[str, Array]]]]:
-    for given in program.inputs:
-        for one, other in _equal_axes(given):
-            wrong = [
-                {**_wide(t.inputs), given.tensor: _swapped(_wide(t.inputs)[given.tensor], one, other)} for t in trials
-            ]
-            yield f"axes {one} and {other} of {given.tensor} swapped", wrong
-
-
 def _equal_axes(given: Declaration) -> Iterator[tuple[int, int]]:
     for one, other in combinations(range(len(given.shape)), 2):
         if given.shape[one] == given.shape[other] > 1:
             yield one, other
-
-
-def dropped(program: Program) -> Iterator[tuple[str, Program]]:
-    """The program without the last iteration of a loop over which an equation accumulates, for each such loop."""
-    seen: list[Path] = []
-    for path, statement in walk(program):
-        if not isinstance(statement, Equation) or statement.op == "=":
-            continue
-        kept = set[str]().union(*(variables_of(index) for index in statement.target.indices))
-        for length in range(1, len(path)):
-            loop = statement_at(program, path[:length])
-            if isinstance(loop, Loop) and loop.extent > 1 and loop.variable not in kept and path[:length] not in seen:
-                seen.append(path[:length])
-                mutant = replace_at(program, path[:length], replace(loop, extent=loop.extent - 1))
-                yield f"last iteration of {loop.variable} at {path[:length]} dropped", mutant

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leir.edit import with_dtypes
+from leir.edit import dtypes, with_dtypes
 from leir.syntax import DType, Program
 from stepTP.verify.analysis import analyse
 from stepTP.verify.compare import Difference, Expected, compare, worse
@@ -33,6 +33,7 @@ INEXACT: dict[DType, float] = {"f16": 2e-2, "bf16": 1e-1, "f32": 1e-3, "f64": 1e
 NOTICING = 0.5  # the share of elements that must notice an output that is off by as much
 
 _AGREEMENT = 64.0  # how many times the bound in float64 the reference and the plain program may lie apart
+_NARROWER = 2.0**-26  # u64 / u32, and a factor of 8 for what does not shrink quite in proportion
 _FLOOR = 16 * 2.0**-53  # of the magnitude: the reference may compute the same formula in some other way
 
 
@@ -62,16 +63,22 @@ class Trials:
 
 
 def prepare(
-    program: Program, reference: Reference, profiles: Sequence[Profile], source: str, draws: int = 1, seed: int = 0
+    program: Program,
+    reference: Reference,
+    profiles: Sequence[Profile],
+    source: str,
+    draws: int = 1,
+    seed: int = 0,
+    peaks: int = 0,
 ) -> Trials:
-    """`draws` trials of each kind of input, or twice as many where bounds are wide.
+    """`draws` trials of each kind of input, or twice as many where bounds are wide, and `peaks` more of that kind.
 
     Raises Unverified where the program is not its source's, or none works.
     """
     trials: list[Trial] = []
     skipped: list[tuple[str, str]] = []
     for kind in KINDS:
-        for number in range(draws):
+        for number in range(draws + (peaks if kind == "peaks" else 0)):
             found, problem = _drawn(program, reference, profiles, Draw(kind, number), source, seed)
             trials += found
             if not found:
@@ -116,7 +123,8 @@ def _trial(program: Program, reference: Reference, draw: Draw, inputs: dict[str,
     for name, value in values.items():
         if not np.all(np.isfinite(value)):
             return f"the reference of {name} is not finite"
-    single, double = analyse(program, wide), analyse(in_double(program), wide)
+    single = analyse(program, wide)
+    double = _in_double(single) if "f64" not in dtypes(program).values() else analyse(in_double(program), wide)
     expected: dict[str, Expected] = {}
     for output in program.outputs:
         name = output.tensor
@@ -137,6 +145,15 @@ def _trial(program: Program, reference: Reference, draw: Draw, inputs: dict[str,
         own = single[name].error + double[name].error + _FLOOR * double[name].magnitude + apart
         expected[name] = Expected(value, own, output.dtype)
     return Trial(draw, inputs, expected)
+
+
+def _in_double(single: dict[str, Bounded]) -> dict[str, Bounded]:
+    """The bounds of the same program in float64, from those in narrower types.
+
+    A bound grows at least in proportion to the unit roundoff where it is not at its end (all of a bounded function's
+    range), and shrinks so with it.
+    """
+    return {name: replace(b, error=b.error * _NARROWER) for name, b in single.items()}
 
 
 def in_double(program: Program) -> Program:

@@ -37,7 +37,8 @@ from stepTP.verify.run import Conduct, observe
 
 Target = Literal["llvm", "cuda"]
 
-_MORE_DRAWS = 2  # draws of each kind that a source gets beyond the configured ones, where these have no power
+# Draws of each kind, and of peaks, that a source gets beyond the configured ones, where these have no power.
+_MORE_DRAWS = ((0, 0), (1, 15), (2, 30))
 _KEPT_BYTES = 256 << 20  # of outputs of programs that were run here, for their children
 
 
@@ -109,9 +110,9 @@ def prepared_trials(key: SourceKey) -> Trials:
     """The draws of a source, with references and tolerances that have power. Raises Unverified where none have."""
     origin = _origin(key)
     missed: tuple[str, ...] = ()
-    for draws in range(key.draws, key.draws + _MORE_DRAWS + 1):
-        trials = prepare(origin.program, origin.reference, origin.profiles, key.id, draws, key.seed)
-        missed = measure(origin.program, trials.trials).missed
+    for more, peaks in _MORE_DRAWS:
+        trials = prepare(origin.program, origin.reference, origin.profiles, key.id, key.draws + more, key.seed, peaks)
+        missed = measure(origin.program, trials.trials, key.id).missed
         if not missed:
             return trials
     raise Unverified(f"the check has no power over these wrong outputs: {'; '.join(missed)}")

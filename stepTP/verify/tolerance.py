@@ -12,11 +12,15 @@ which holds for every order and bracketing of the sum (N. Higham, Accuracy and S
 The rules, with total errors Ea, Eb of the operands, and t = the smallest normal number of the type:
 
     a + b, a - b    E = Ea + Eb,  M = Ma + Mb,  n = na + nb
-    sum over n      the same; a term that comes from exp costs 9 roundings instead of 1, since a running softmax
+    sum over n      the same, n being the sum over the terms of min(1, 3 |term| / (u M)): rounding to nearest takes no
+                    more than the smaller operand, so that a term far below the others costs its own size at most, and
+                    a 0 nothing; a term that comes from exp costs 9 roundings instead of 1, since a running softmax
                     multiplies the sum by a call (4 ULP = 8 u) and a rounding whenever the maximum rises
     a * b           E = |a| Eb + |b| Ea + Ea Eb + 2 u M + t,  M = max(Ma |b|, |a| Mb): a product may be distributed over
                     the sum in one of its factors; 2 u covers a quotient written as a product
     a / b           E = (Ea + |a/b| Eb) / (|b| - Eb) + 2 u M + t,  M = Ma / |b|; no bound where Eb >= |b|
+    t_i / sum t_j   of terms t = exp(s) as in a softmax: the rule of `shares.py`, where it is sharper: a relative error,
+                    and never more than between 0 and 1
     f(a)            what f does to the ends of [a - Ea, a + Ea], and 4 ULP (8 u |f(a)|) + t for the call; M = |f(a)|.
                     No bound where the interval leaves the domain of f. sqrt: 2 u
     max, min        the ends of both intervals; nothing is rounded
@@ -77,7 +81,8 @@ FORMATS: dict[DType, Format] = {
 class Running:
     """A value with its bound; see the module's description. All parts broadcast together.
 
-    `gridded`: all terms are exact multiples of the type's g. `from_exp`: a product with a value of exp. Booleans are
+    `gridded`: all terms are exact multiples of the type's g. `from_exp`: a product with a value of exp. `log_error`: of
+    a positive value, a bound on |log(x~/x)| but for underflow; it may be finite where E is larger than x. Booleans are
     values 0 and 1 whose error is 1 where they are uncertain. `settled` makes the whole bound the error.
     """
 
@@ -87,6 +92,7 @@ class Running:
     terms: Number = 1.0
     gridded: Array | bool = False
     from_exp: bool = False
+    log_error: Number | None = None
 
 
 def exact(value: Number, format: Format | None = None) -> Running:
@@ -167,7 +173,7 @@ def divide(a: Running, b: Running, format: Format) -> Running:
 
 
 def negate(a: Running) -> Running:
-    return replace(a, value=np.negative(a.value))
+    return replace(a, value=np.negative(a.value), log_error=None)
 
 
 def maximum(a: Running, b: Running, format: Format | None) -> Running:
@@ -221,8 +227,12 @@ def monotone(f: Callable[[Number], Number], a: Running, format: Format, low: flo
     a = settled(a, format)
     value = f(a.value)
     carried = _carried(f, value, np.where(np.asarray(_low(a)) < low, np.nan, _low(a)), _high(a), a)
-    result = Running(value, carried, np.abs(value), from_exp=f is np.exp)
-    return _rounded_once(result, CALL_ROUNDINGS, carried, format)
+    if f is np.log and a.log_error is not None:
+        carried = np.where(np.asarray(a.value) > format.smallest * 2.0**40, np.fmin(carried, a.log_error), carried)
+    result = _rounded_once(Running(value, carried, np.abs(value)), CALL_ROUNDINGS, carried, format)
+    if f is np.exp:
+        return replace(result, from_exp=True, log_error=a.error - math.log1p(-CALL_ROUNDINGS * format.roundoff))
+    return result
 
 
 def square_root(a: Running, format: Format) -> Running:
@@ -277,7 +287,8 @@ def stored(a: Running, computed: Format | None, kept: Format | None) -> Running:
     on_grid = (np.asarray(a.error) == 0) & _on_grid(a.value, kept)
     if np.all(on_grid):
         return replace(a, gridded=on_grid)
-    return _rounded_once(replace(a, gridded=on_grid), 1.0, a.error, kept)
+    log_error = None if a.log_error is None else a.log_error - math.log1p(-kept.roundoff)
+    return _rounded_once(replace(a, gridded=on_grid, log_error=log_error), 1.0, a.error, kept)
 
 
 def _rounded_once(a: Running, roundings: float, carried: Number, format: Format) -> Running:

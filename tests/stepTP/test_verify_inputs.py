@@ -51,7 +51,7 @@ def test_no_input_is_nan_or_infinite(dtype: DType, kind: str, attempt: int) -> N
 
 def test_kinds_are_what_they_say() -> None:
     of = free_profile(declared(shape=(100, 100)))
-    normal, wide, integers, edge, extremes = (drawn(of, Draw(kind, 0)) for kind in KINDS)
+    normal, wide, integers, edge, extremes, peaks = (drawn(of, Draw(kind, 0)) for kind in KINDS)
     assert abs(normal.mean()) < 0.05
     assert 0.95 < normal.std() < 1.05
     assert np.abs(wide).max() > 100
@@ -61,6 +61,10 @@ def test_kinds_are_what_they_say() -> None:
     assert 0.1 < np.mean(edge == 0) < 0.3
     assert 0.005 < np.mean(edge <= -1000) < 0.05
     assert np.mean(edge == 1) > 0.05
+    assert sorted(set(peaks[np.abs(peaks) > 20])) == [256.0]
+    assert np.min(drawn(of, Draw("peaks", 1))) == -256.0
+    for axis in (0, 1):
+        assert set(np.count_nonzero(peaks == 256.0, axis=axis)) == {25}
     for number, axis in ((0, 1), (1, 0)):
         extremes = drawn(of, Draw("extremes", number))
         assert (extremes.max(axis=axis) < 0).any()
@@ -146,3 +150,11 @@ def test_an_input_of_rank_zero() -> None:
 def test_bf16_rounds_to_nearest_even() -> None:
     values = np.array([1.0, 1.00390625, 1.01171875, 1.005, -3.14159], np.float32)
     assert round_to("bf16", values).tolist() == [1.0, 1.0, 1.015625, 1.0078125, -3.140625]
+
+
+@pytest.mark.parametrize("shape", [(1, 4096), (3000,), (2, 5, 3), (3,), (1, 1)])
+def test_every_position_is_a_peak_in_some_line_of_some_draw(shape: tuple[int, ...]) -> None:
+    of = free_profile(declared(shape=shape))
+    draws = [drawn(of, Draw("peaks", number)) == 256.0 for number in range(0, 16, 2)]
+    assert np.logical_or.reduce(draws).any(axis=tuple(range(len(shape) - 1))).all()
+    assert all(np.count_nonzero(draw, axis=-1).max(initial=0) <= 512 for draw in draws) or shape == (3000,)

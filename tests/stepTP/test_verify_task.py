@@ -11,6 +11,7 @@ from leir.parser import ParseError
 from leir.printer import to_text
 from stepTP.frontend import load_text, translate
 from stepTP.verify import task
+from stepTP.verify.inputs import KINDS
 from stepTP.verify.pool import Failure, Pool
 from stepTP.verify.prepare import NOTICING, Unverified, noticing
 from stepTP.verify.task import SourceKey, prepared_trials
@@ -63,7 +64,7 @@ def test_a_right_program_has_a_verdict_for_each_target() -> None:
     (entry,) = answer.pop("verdicts")
     assert answer == {"ok": True, "cause": "", "message": ""}
     assert entry["target"] == "llvm"
-    assert entry["inputs"] == ["normal/0", "wide/0", "integers/0", "edge/0", "extremes/0"]
+    assert entry["inputs"] == ["normal/0", "wide/0", "integers/0", "edge/0", "extremes/0", "peaks/0", "peaks/0.2"]
     assert entry["bit_equal"] is True
     assert 0 < entry["max_abs"] <= entry["tolerance"] < 1e-4
     assert 0 < entry["bound_used"] <= 1
@@ -130,7 +131,7 @@ def test_draws_follow_seed_and_number() -> None:
     other = task.verify(payload(SOFTMAX, seed=1))["verdicts"][0]
     more = task.verify(payload(SOFTMAX, draws=2))["verdicts"][0]
     assert one != other
-    assert len(more["inputs"]) == 2 * len(one["inputs"])
+    assert {*one["inputs"], *(f"{kind}/1" for kind in KINDS)} <= set(more["inputs"])
 
 
 def test_a_torch_source_with_parameters_buffers_and_a_mask() -> None:
