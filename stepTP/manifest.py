@@ -3,7 +3,8 @@
     RUN/manifest.json        what was asked, with what code and tools, and every finished file with its SHA-256
     RUN/raw/00000.jsonl      all rows of a few sources
     RUN/steps.jsonl, ...     what the second pass made of them
-    RUN/.lock                held while a build runs; the system lets go of it when the process ends, however it ends
+    RUN/measurements.jsonl   how long its programs take; see `stepTP.measurements`
+    RUN/.lock                held while one process works there; the system lets go of it however the process ends
 
 A file is written under a temporary name, synced, renamed, and only then recorded. Nothing in the folder tells when or
 where it was made: a build that was killed and started again leaves the same bytes as one that was not.
@@ -128,13 +129,7 @@ def open_run(folder: Path, identity: Identity) -> Iterator[Run]:
     if not begun and folder.is_dir() and any(_foreign(p) for p in folder.iterdir()):
         raise RunError(f"{folder}: holds files but no {MANIFEST}: name an empty or a new folder with --out")
     (folder / "raw").mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(
-                f"{folder}: another build runs there: wait for its end, or name another folder with --out"
-            ) from None
+    with locked(folder):
         for left in (*folder.glob("*.tmp"), *folder.glob("raw/*.tmp")):  # of a build that was killed
             left.unlink()
         if begun:
@@ -145,6 +140,19 @@ def open_run(folder: Path, identity: Identity) -> Iterator[Run]:
             run = Run(folder, Manifest(identity=identity))
             run._save()
         yield run
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """The folder for this process alone, until the end of the `with`. Raises RunError where another has it."""
+    with (folder / ".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                f"{folder}: another build or measurement runs there: wait for its end, or name another folder"
+            ) from None
+        yield
 
 
 def load_manifest(folder: Path) -> Manifest:

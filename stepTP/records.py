@@ -162,8 +162,114 @@ class RefusalRow(_Record):
     facts: tuple[FactRecord, ...]  # the last one does not hold
 
 
+class Timing(_Record):
+    """How long a run takes, in microseconds: over `repeats` repeats of `runs_per_repeat` runs, after a warm-up.
+
+    `spread_us` is the interquartile range, `q3_us - q1_us`. `disturbed`: the share of the repeats in which the system
+    took the processor away. `launch_us`: what the host takes to start a run; on a GPU, where it is near the median, the
+    host is what was timed. Each run takes the next of `input_sets` sets of buffers; `cold`: these hold twice the cache,
+    so that a run finds nothing of its data there.
+    """
+
+    median_us: float
+    q1_us: float
+    q3_us: float
+    spread_us: float
+    disturbed: float
+    repeats: int
+    runs_per_repeat: int
+    warm_up_runs: int
+    clock: Literal["perf_counter_ns", "cuda-events"]
+    launch_us: float
+    input_sets: int
+    bytes_per_set: int
+    cold: bool
+
+
+class Comparison(_Record):
+    """How many times faster than another program, by medians; `bin` is of `stepTP.verify.measure.speedup.BINS`.
+
+    `within_noise`: the interquartile ranges of the two meet, or most repeats of one were disturbed.
+    """
+
+    ratio: float
+    bin: str
+    within_noise: bool
+
+
+class Roofline(_Record):
+    """The least time that the machine needs, in microseconds, and what share of the measured time that is.
+
+    `bytes` must move once at least, and `accumulations` are multiply-adds that no compiler may leave out; the peaks are
+    the device's, from where `peaks_from` says. `memory_us` is None where the data may lie in the cache.
+    """
+
+    bytes: int
+    accumulations: int
+    memory_us: float | None
+    compute_us: float
+    ceiling_us: float
+    fraction: float
+    peak_bytes_per_s: float
+    peak_f32_per_s: float
+    peaks_from: str
+
+
+class Machine(_Record):
+    """What ran the programs. `id` is a digest of all else: timings of one machine may be compared with each other."""
+
+    id: str
+    device: str
+    target: Literal["llvm", "cuda"]
+    processors: int  # cores, or streaming multiprocessors
+    threads: int  # of the host
+    cache_bytes: int  # of the last level
+    memory_bytes: int
+    driver: str
+    compute_capability: str
+    system: str
+    software: dict[str, str]
+
+
+class MeasurementRow(_Record):
+    """The latency of one program on one machine. Measured, hence in a table of its own: no two runs give equal rows.
+
+    `subject`: a program of the walk, or the PyTorch module run eagerly (`state_id` is then that of the plain program).
+    `binding`: on cuda, whether loops were bound to GPU axes for the measurement because the program binds none itself.
+    `status`: "ok"; "wrong-result" (the timed code does not verify); "impossible" (faster than the roofline allows);
+    "failed" (nothing was timed). Only "ok" rows have speedups and are used for those of others.
+    """
+
+    row: Literal["measurement"] = "measurement"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    source_id: str
+    family: str
+    subject: Literal["program", "eager"]
+    state_id: str
+    parent_state_id: str | None
+    strategy: str | None  # the step that led here from the parent
+    depth: int
+    target: Literal["llvm", "cuda"]
+    sizes: dict[str, Any]  # constants of the source that were replaced, by name
+    measured_state_id: str | None  # of the program that was timed: another where sizes or binding are
+    binding: Literal["none", "own", "added"]
+    status: Literal["ok", "wrong-result", "impossible", "failed"]
+    message: str
+    timing: Timing | None
+    roofline: Roofline | None
+    speedup_vs_parent: Comparison | None
+    speedup_vs_source: Comparison | None
+    speedup_vs_eager: Comparison | None
+    verification: tuple[Verdict, ...]  # of the code that was timed, after it was timed
+    machine: Machine
+    clocks: dict[str, float]  # of the device when the timing ended, and the host's load
+    tool_versions: dict[str, str]
+
+
 Row = StepRow | ProgramRow | RejectedRow | RefusalRow
 CONFIGS = {"steps": StepRow, "programs": ProgramRow, "rejected": RejectedRow, "refusals": RefusalRow}
+TABLES = {"measurements": MeasurementRow}  # beside a run's files: not made by a build, and not the same twice
 
 _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="row")])
 
@@ -183,7 +289,7 @@ def row_id(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def to_line(row: Row) -> str:
+def to_line(row: Row | MeasurementRow) -> str:
     """The row as one line of JSON, ending in a line break."""
     return row.model_dump_json() + "\n"
 
@@ -203,8 +309,8 @@ def read_rows(file: Path) -> Iterator[Row]:
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """The JSON schema of every row shape, by the name of its config."""
-    return {name: shape.model_json_schema() for name, shape in CONFIGS.items()}
+    """The JSON schema of every row shape, by the name of its config or table."""
+    return {name: shape.model_json_schema() for name, shape in {**CONFIGS, **TABLES}.items()}
 
 
 def of_shape(rows: Iterable[Row], config: str) -> Iterator[Row]:

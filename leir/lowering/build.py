@@ -1,8 +1,8 @@
 """Machine code from lowered functions, by a short list of TVM's passes.
 
 TVM's default pipeline simplifies floats as if they were reals (x*0 becomes 0) and costs 40 ms a program. The passes
-here only translate: nothing folds a float, and LLVM runs without optimisation and without fast-math. That is right for
-checking values, not for measuring time.
+here only translate: nothing folds a float, and LLVM runs without fast-math. It runs without optimisation too, which is
+right for checking values; code whose time is measured is asked for as `optimised`.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -40,16 +40,28 @@ def host_target() -> TvmTarget:
 
 
 @cache
+def native_target() -> TvmTarget:
+    """This machine's processor with all that it can do, and LLVM with all that it does."""
+    return TvmTarget({"kind": "llvm", "opt-level": 3, "mcpu": str(tvm.target.codegen.llvm_get_system_cpu())})
+
+
+@cache
 def device_target(architecture: str) -> TvmTarget:
     return TvmTarget({"kind": "cuda", "arch": architecture}).with_host(host_target())
 
 
-def translate(functions: Sequence[tirx.PrimFunc], target: Target, architecture: str = ARCHITECTURE) -> Module:
-    """The functions as one module: host code, which imports the device code of `cuda`."""
+def translate(
+    functions: Sequence[tirx.PrimFunc], target: Target, architecture: str = ARCHITECTURE, *, optimised: bool = False
+) -> Module:
+    """The functions as one module: host code, which imports the device code of `cuda`.
+
+    `optimised` (llvm only): for this processor, at LLVM's highest level.
+    """
+    processor = native_target() if optimised else host_target()
     with _CONTEXT:
-        host, devices = _split(functions, target, architecture)
+        host, devices = _split(functions, processor if target == "llvm" else device_target(architecture))
         host = tvm.transform.Sequential([transform.LowerTVMBuiltin(), transform.LowerIntrin()])(host)
-        built = codegen_build(host, host_target())
+        built = codegen_build(host, processor)
         for found, device in devices.items():
             built.import_module(codegen_build(transform.LowerIntrin()(device), found))
     return built
@@ -58,17 +70,15 @@ def translate(functions: Sequence[tirx.PrimFunc], target: Target, architecture: 
 def device_source(functions: Sequence[tirx.PrimFunc]) -> str:
     """TVM's CUDA source of the functions' kernels."""
     with _CONTEXT:
-        _, devices = _split(functions, "cuda", ARCHITECTURE)
+        _, devices = _split(functions, device_target(ARCHITECTURE))
         modules = [codegen_build(transform.LowerIntrin()(device), found) for found, device in devices.items()]
     return "".join(module.inspect_source() for module in modules)
 
 
-def _split(
-    functions: Sequence[tirx.PrimFunc], target: Target, architecture: str
-) -> tuple[IRModule, dict[TvmTarget, IRModule]]:
+def _split(functions: Sequence[tirx.PrimFunc], target: TvmTarget) -> tuple[IRModule, dict[TvmTarget, IRModule]]:
     """The functions in the forms that code is generated from: host functions, and kernels by their target."""
     module = IRModule({str(function.attrs["global_symbol"]): function for function in functions})
-    bound = host_target().with_host(host_target()) if target == "llvm" else device_target(architecture)
+    bound = target if target.host else target.with_host(target)
     passes = [
         transform.BindTarget(bound),
         transform.FlattenBuffer(),

@@ -34,12 +34,16 @@ class BufferMismatch(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Executable:
-    """A compiled program. `parameters` are its buffers in order: inputs, outputs, then the workspace."""
+    """A compiled program. `parameters` are its buffers in order: inputs, outputs, then the workspace.
+
+    `optimised` code takes buffers that are aligned as TVM aligns them, and crashes on others.
+    """
 
     parameters: tuple[Tensor, ...]
     target: Target
     module: Module
     name: str
+    optimised: bool = False
 
     def run(self, buffers: Mapping[str, Array]) -> None:
         """Runs on one array a parameter, and leaves in each what the function left there. Raises BufferMismatch.
@@ -47,19 +51,23 @@ class Executable:
         In an input too, where it is writable: a function that edits one, as no well-formed program does, is seen to do
         so on every target.
         """
-        arrays = [_checked(tensor, buffers) for tensor in self.parameters]
-        passed = [_as_passed(tensor, array) for tensor, array in zip(self.parameters, arrays, strict=True)]
-        if self.target == "llvm":
+        arrays = [checked_buffer(tensor, buffers) for tensor in self.parameters]
+        passed = [as_passed(tensor, array) for tensor, array in zip(self.parameters, arrays, strict=True)]
+        if self.target == "llvm" and not self.optimised:
             self.module[self.name](*(tvm_ffi.from_dlpack(array) for array in passed))
         else:
-            device = tvm.cuda(0)
+            device = self.device()
             on_device = [tvm.runtime.tensor(array, device) for array in passed]
             self.module[self.name](*on_device)
             device.sync()
             passed = [tensor.numpy() for tensor in on_device]
         for tensor, array, result in zip(self.parameters, arrays, passed, strict=True):
             if result is not array and array.flags.writeable:
-                array[...] = _from_bits(result) if tensor.dtype == "bf16" else result
+                array[...] = from_bits(result) if tensor.dtype == "bf16" else result
+
+    def device(self) -> Any:
+        """Where its buffers lie, as TVM calls it."""
+        return tvm.cuda(0) if self.target == "cuda" else tvm.cpu()
 
     def new_buffers(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """A buffer for each parameter: the arrays of `inputs` as they are, poisoned ones for everything else."""
@@ -70,12 +78,15 @@ class Executable:
         return buffers
 
 
-def compile_llvm(programs: Sequence[Program], *, poison: bool = False) -> list[Executable]:
-    """The programs as one library; a batch of eight or more costs each of them the least. `poison` as for `lower`."""
+def compile_llvm(programs: Sequence[Program], *, poison: bool = False, optimised: bool = False) -> list[Executable]:
+    """The programs as one library; a batch of eight or more costs each of them the least. `poison` as for `lower`.
+
+    `optimised`: by all that LLVM does for this machine's processor, contraction too; for measuring time.
+    """
     names = [f"program_{number}" for number in range(len(programs))]
     functions = [lower(p, "llvm", name=n, poison=poison) for p, n in zip(programs, names, strict=True)]
-    module = load(translate(functions, "llvm"))
-    return [Executable(parameters(p), "llvm", module, n) for p, n in zip(programs, names, strict=True)]
+    module = load(translate(functions, "llvm", optimised=optimised))
+    return [Executable(parameters(p), "llvm", module, n, optimised) for p, n in zip(programs, names, strict=True)]
 
 
 def compile_cuda(programs: Sequence[Program], *, contraction: bool) -> list[Executable]:
@@ -100,7 +111,8 @@ def execute(program: Program, inputs: Mapping[str, Array], target: Target) -> di
     return {declaration.tensor: buffers[declaration.tensor] for declaration in program.outputs}
 
 
-def _checked(tensor: Tensor, buffers: Mapping[str, Array]) -> Array:
+def checked_buffer(tensor: Tensor, buffers: Mapping[str, Array]) -> Array:
+    """The array given for a parameter. Raises BufferMismatch."""
     if tensor.name not in buffers:
         raise BufferMismatch(f"{tensor.role} {tensor.name} is missing")
     array, wanted = buffers[tensor.name], np.dtype(array_type(tensor.dtype))
@@ -114,7 +126,7 @@ def _checked(tensor: Tensor, buffers: Mapping[str, Array]) -> Array:
     return array
 
 
-def _as_passed(tensor: Tensor, array: Array) -> Array:
+def as_passed(tensor: Tensor, array: Array) -> Array:
     """The array that the function sees: the array itself where it can be, 16-bit patterns for bf16."""
     if tensor.dtype == "bf16":
         return _to_bits(tensor, array)
@@ -128,5 +140,6 @@ def _to_bits(tensor: Tensor, array: Array) -> Array:
     return (bits >> 16).astype(np.uint16)
 
 
-def _from_bits(bits: Array) -> Array:
+def from_bits(bits: Array) -> Array:
+    """The numbers of 16-bit patterns of bf16, as float32."""
     return (bits.astype(np.uint32) << 16).view(np.float32)

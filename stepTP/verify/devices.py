@@ -4,9 +4,13 @@ Nothing here initialises CUDA in the process that asks: a process that has done 
 """
 
 import ctypes
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -57,3 +61,21 @@ def broken_context() -> str | None:
     name = ctypes.c_char_p()
     driver.cuGetErrorName(code, ctypes.byref(name))
     return name.value.decode() if name.value else f"CUDA error {code}"
+
+
+class DeviceBusy(RuntimeError):
+    """Another process measures on the device."""
+
+
+@contextmanager
+def device_alone(target: str) -> Iterator[None]:
+    """The device of a target for one measuring process of this user, until the end of the `with`. Raises DeviceBusy.
+
+    It keeps measurements from each other; other work on the machine is the user's to keep away.
+    """
+    with (Path(tempfile.gettempdir()) / f"steptp-{os.getuid()}-{target}.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DeviceBusy(f"another measurement runs on {target} here: wait for its end") from None
+        yield

@@ -90,7 +90,7 @@ def verify_batch(payload: dict[str, Any], items: list[dict[str, Any]]) -> Iterat
             conduct = conducts.of(state["leir"])
             before = conducts.of(state["parent"]) if state["parent"] is not None else None
             bit_equal = _are_bit_equal(conduct, before) if before and not conduct.difference.problem else None
-            verdicts[place].append(_entry(target, names, conduct, bit_equal))
+            verdicts[place].append(verdict_entry(target, names, conduct, bit_equal))
             if conduct.difference.problem:
                 wrong = {"cause": "wrong-result", "message": f"{target}: {conduct.difference.problem}"}
             elif state["bit_exact"] and bit_equal is False:
@@ -108,7 +108,7 @@ def verify_batch(payload: dict[str, Any], items: list[dict[str, Any]]) -> Iterat
 @lru_cache(maxsize=16)
 def prepared_trials(key: SourceKey) -> Trials:
     """The draws of a source, with references and tolerances that have power. Raises Unverified where none have."""
-    origin = _origin(key)
+    origin = origin_of(key)
     missed: tuple[str, ...] = ()
     for more, peaks in _MORE_DRAWS:
         trials = prepare(origin.program, origin.reference, origin.profiles, key.id, key.draws + more, key.seed, peaks)
@@ -126,7 +126,8 @@ def _plain(text: str) -> Program:
     return program
 
 
-def _origin(key: SourceKey) -> Origin:
+def origin_of(key: SourceKey) -> Origin:
+    """Where the programs of a source come from: its module, or its plain program alone."""
     program = _plain(key.leir)
     if key.torch_code:
         return torch_origin(key.torch_code, key.id, program)
@@ -218,7 +219,8 @@ def _are_bit_equal(after: Conduct, before: Conduct) -> bool:
     return all(same_bits(array, parent[name]) for outputs, parent in pairs for name, array in outputs.items())
 
 
-def _entry(target: Target, inputs: tuple[str, ...], conduct: Conduct, bit_equal: bool | None) -> dict[str, Any]:
+def verdict_entry(target: Target, inputs: tuple[str, ...], conduct: Conduct, bit_equal: bool | None) -> dict[str, Any]:
+    """A `stepTP.records.Verdict`, as plain data."""
     difference = conduct.difference
     return {
         "target": target,

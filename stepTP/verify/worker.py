@@ -40,6 +40,7 @@ EXPECTED_ERRORS = (
     "Refused",
     "SourceError",
     "StepError",
+    "Unmeasured",
     "UnsupportedOp",
     "Unverified",
 )

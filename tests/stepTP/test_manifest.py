@@ -44,7 +44,7 @@ def test_a_shard_may_not_come_out_otherwise(tmp_path: Path) -> None:
 def test_two_builds_in_one_folder(tmp_path: Path) -> None:
     with (
         open_run(tmp_path / "r", IDENTITY),
-        pytest.raises(RunError, match="another build runs there"),
+        pytest.raises(RunError, match="another build or measurement runs there"),
         open_run(tmp_path / "r", IDENTITY),
     ):
         pass

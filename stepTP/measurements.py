@@ -1,0 +1,264 @@
+"""The table of measurements: which programs are timed, in what order, against what, and where the rows are kept.
+
+    RUN/measurements.jsonl      one `MeasurementRow` a line, appended and synced as it comes
+
+A row is found by its id: source, subject, state, target, machine and sizes. Of two with one id the later stands. A
+process that is killed leaves at most half a line at the end, which the next one cuts off.
+
+One program is timed at a time, in a worker process that may die; the table's device is this process' alone.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from stepTP.identity import tool_versions
+from stepTP.manifest import load_manifest, locked
+from stepTP.records import (
+    Comparison,
+    Machine,
+    MeasurementRow,
+    ProgramRow,
+    RowError,
+    Step,
+    StepRow,
+    Timing,
+    row_id,
+    to_line,
+)
+from stepTP.stats import run_rows
+from stepTP.verify.devices import cuda_devices, device_alone
+from stepTP.verify.measure.speedup import compare_timings
+from stepTP.verify.measure.timing import TimingPlan
+from stepTP.verify.pool import Failure, Pool
+from stepTP.walk import Jobs
+
+TABLE = "measurements.jsonl"
+DESCRIBE = "stepTP.verify.measure.task.describe_machine"
+TIME = {"program": "stepTP.verify.measure.task.time_program", "eager": "stepTP.verify.measure.task.time_eager"}
+
+Subject = Literal["program", "eager"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where programs come from. `torch_code`: empty where only the plain program is known."""
+
+    id: str
+    family: str
+    torch_code: str
+    leir: str
+    state_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A program to time. `parent`: the state that `path[-1]`, the last of the steps to it, was taken at."""
+
+    leir: str
+    state_id: str
+    parent: str | None = None
+    path: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How to time. `draws` and `seed`: of the verification of the timed code. `sizes`: constants of the source."""
+
+    target: Literal["llvm", "cuda"]
+    plan: TimingPlan = field(default_factory=TimingPlan)
+    draws: int = 1
+    seed: int = 0
+    sizes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def measure_states(
+    jobs: Jobs,
+    source: Source,
+    states: Sequence[State],
+    request: Request,
+    known: Mapping[str, MeasurementRow] | None = None,
+) -> Iterator[MeasurementRow]:
+    """A row for the source run eagerly, one for its plain program, and one for each other state, in that order.
+
+    Rows that are `known`, by id, are taken from there. A state's parent is compared with where it stands before it.
+    """
+    answer = jobs.submit(DESCRIBE, {"target": request.target, "processors": _processors()}).result()
+    if isinstance(answer, Failure):
+        raise MeasureError(f"{request.target}: {answer.message}")
+    machine = Machine(**answer)
+    plain = State(source.leir, source.state_id)
+    timings: dict[tuple[Subject, str], Timing | None] = {}
+    wanted: list[tuple[Subject, State]] = [("eager", plain)] if source.torch_code else []
+    for state in (plain, *(state for state in states if state.state_id != source.state_id)):
+        wanted.append(("program", state))
+    for subject, state in wanted:
+        row = _row(source, subject, state, request, machine)
+        row = (known or {}).get(row.id) or _timed(jobs, source, state, request, row)
+        own = timings[subject, state.state_id] = row.timing if row.status == "ok" else None
+        others = {
+            "speedup_vs_parent": timings.get(("program", state.parent or "")),
+            "speedup_vs_source": timings.get(("program", source.state_id)) if state != plain else None,
+            "speedup_vs_eager": timings.get(("eager", source.state_id)) if subject == "program" else None,
+        }
+        yield row.model_copy(update={name: _compared(other, own) for name, other in others.items()})
+
+
+class MeasureError(RuntimeError):
+    """Nothing can be measured; the message says why."""
+
+
+def _compared(before: Timing | None, after: Timing | None) -> Comparison | None:
+    return compare_timings(before, after) if before and after else None
+
+
+def _row(source: Source, subject: Subject, state: State, request: Request, machine: Machine) -> MeasurementRow:
+    """The row of a subject before it is timed."""
+    sizes = dict(sorted(request.sizes.items()))
+    return MeasurementRow(
+        id=row_id("measurement", source.id, subject, state.state_id, request.target, machine.id, repr(sizes)),
+        source_id=source.id,
+        family=source.family,
+        subject=subject,
+        state_id=state.state_id,
+        parent_state_id=state.parent,
+        strategy=state.path[-1].strategy if state.path else None,
+        depth=len(state.path),
+        target=request.target,
+        sizes=sizes,
+        measured_state_id=None,
+        binding="none",
+        status="failed",
+        message="",
+        timing=None,
+        roofline=None,
+        speedup_vs_parent=None,
+        speedup_vs_source=None,
+        speedup_vs_eager=None,
+        verification=(),
+        machine=machine,
+        clocks={},
+        tool_versions=tool_versions(),
+    )
+
+
+def _timed(jobs: Jobs, source: Source, state: State, request: Request, row: MeasurementRow) -> MeasurementRow:
+    payload = {
+        "source": {"id": source.id, "torch_code": source.torch_code},
+        "leir_source": source.leir,
+        "leir": state.leir,
+        "target": request.target,
+        "draws": request.draws,
+        "seed": request.seed,
+        "plan": asdict(request.plan),
+        "processors": _processors(),
+    }
+    answer = jobs.submit(TIME[row.subject], payload, near=source.id).result()
+    if isinstance(answer, Failure):
+        return row.model_copy(update={"message": answer.message})
+    return MeasurementRow.model_validate(row.model_dump() | answer)
+
+
+def _processors() -> list[int]:
+    """The processors that a program may use while it is timed: all of this process', not the one of its worker."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def states_of(programs: Iterable[ProgramRow], steps: Iterable[StepRow]) -> list[tuple[Source, list[State]]]:
+    """The sources of a run with all states of their steps, each once, parents before children."""
+    result: dict[str, tuple[Source, dict[str, State]]] = {}
+    for row in programs:
+        source = Source(row.id, row.source.family, row.source.torch_code, row.leir, row.state_id)
+        result[row.id] = (source, {row.state_id: State(row.leir, row.state_id)})
+    for row in steps:
+        found = result[row.source.id][1]
+        before = State(row.leir_before, row.state_id_before, path=row.path)
+        found.setdefault(row.state_id_before, before)
+        step = Step(strategy=row.strategy, args=row.args)
+        found[row.state_id_after] = State(row.leir_after, row.state_id_after, row.state_id_before, (*row.path, step))
+    return [(source, sorted(states.values(), key=lambda s: len(s.path))) for source, states in result.values()]
+
+
+def limited(groups: list[tuple[Source, list[State]]], limit: int | None) -> list[tuple[Source, list[State]]]:
+    """The first `limit` states, one of each source in turn; a state's parents are always among them."""
+    if limit is None:
+        return groups
+    turns = sorted((place, number) for number, (_, states) in enumerate(groups) for place in range(len(states)))
+    taken = [0] * len(groups)
+    for _, number in turns[:limit]:
+        taken[number] += 1
+    return [(source, states[:n]) for (source, states), n in zip(groups, taken, strict=True) if n]
+
+
+def measure_run(
+    folder: Path,
+    request: Request,
+    *,
+    limit: int | None = None,
+    again: bool = False,
+    timeout_s: float = 300.0,
+    progress: Callable[[MeasurementRow], None] | None = None,
+) -> list[MeasurementRow]:
+    """Times what the run's table lacks (`again`: everything), and returns the rows of what was asked for.
+
+    Raises RunError where another process works in the folder, DeviceBusy, MeasureError, and what reading a run raises.
+    """
+    load_manifest(folder)
+    rows: list[MeasurementRow] = []
+    with ExitStack() as stack:
+        stack.enter_context(locked(folder))
+        stack.enter_context(device_alone(request.target))
+        programs = [row for row in run_rows(folder, "programs") if isinstance(row, ProgramRow)]
+        steps = [row for row in run_rows(folder, "steps") if isinstance(row, StepRow)]
+        append = stack.enter_context(appending(folder / TABLE))
+        known = {} if again else {row.id: row for row in read_measurements(folder / TABLE)}
+        gpus = cuda_devices()[:1] if request.target == "cuda" else ()
+        pool = stack.enter_context(Pool(1, timeout_s, gpus=gpus))
+        for given in limited(states_of(programs, steps), limit):
+            for row in measure_states(pool, *given, request, known):
+                if known.get(row.id) != row:
+                    append(row)
+                rows.append(row)
+                if progress:
+                    progress(row)
+    return rows
+
+
+def read_measurements(file: Path) -> list[MeasurementRow]:
+    """The rows of a table, of those with one id the last; none where there is no table. Raises RowError.
+
+    Half a line at the end is that of a process that was killed, or is writing, and is left out.
+    """
+    if not file.is_file():
+        return []
+    *lines, _ = file.read_bytes().split(b"\n")
+    rows: dict[str, MeasurementRow] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            row = MeasurementRow.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            column = ".".join(map(str, first["loc"])) or "the line"
+            raise RowError(f"{file}:{number}: {column}: {first['msg']}: remove the line, or measure again") from None
+        rows[row.id] = row
+    return list(rows.values())
+
+
+@contextmanager
+def appending(file: Path) -> Iterator[Callable[[MeasurementRow], None]]:
+    """What appends a row and syncs it; half a line at the end is cut off first."""
+    with file.open("ab") as table:
+        whole = file.read_bytes().rfind(b"\n") + 1
+        table.truncate(whole)
+
+        def append(row: MeasurementRow) -> None:
+            table.write(to_line(row).encode())
+            table.flush()
+            os.fsync(table.fileno())
+
+        yield append
