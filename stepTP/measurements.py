@@ -94,9 +94,9 @@ def measure_states(
     machine = Machine(**answer)
     plain = State(source.leir, source.state_id)
     timings: dict[tuple[Subject, str], Timing | None] = {}
+    programs = (plain, *(state for state in states if state.state_id != source.state_id))
     wanted: list[tuple[Subject, State]] = [("eager", plain)] if source.torch_code else []
-    for state in (plain, *(state for state in states if state.state_id != source.state_id)):
-        wanted.append(("program", state))
+    wanted.extend(("program", state) for state in programs)
     for subject, state in wanted:
         row = _row(source, subject, state, request, machine)
         row = (known or {}).get(row.id) or _timed(jobs, source, state, request, row)

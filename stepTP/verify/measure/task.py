@@ -1,9 +1,9 @@
 """The pool's timing tasks. Each wants the device to itself: nothing else may run while one does.
 
-`time_program` takes {"source": {"id", "torch_code", ...}, "leir_source", "leir", "target", "draws", "seed", "plan",
-"processors"}: as `stepTP.verify.task.verify` does, the fields of a `TimingPlan`, and the processors to use. It returns {"status", "message", "timing",
-"roofline", "binding", "measured_state_id", "verification", "clocks"}, as `MeasurementRow` has them. `time_eager` takes
-the same without "leir", and times the source's PyTorch module. `describe_machine` takes {"target",
+`time_program` takes what `stepTP.verify.task.verify` takes ("source", "leir_source", "leir", "draws", "seed") and
+"target", "plan" (the fields of a `TimingPlan`) and "processors" (those to use). It returns {"status", "message",
+"timing", "roofline", "binding", "measured_state_id", "verification", "clocks"}, as `MeasurementRow` has them.
+`time_eager` takes the same without "leir", and times the source's PyTorch module. `describe_machine` takes {"target",
 "processors"} and returns the `Machine`. Errors (ParseError, IllFormed, NoDevice, Unmeasured, ...) are raised.
 
 The program is compiled for speed: LLVM at its highest level for this very processor, CUDA with contraction. That is
