@@ -60,9 +60,7 @@ from leir.syntax import (
     reads,
 )
 from strategies.base import BitExact, Fact, Level, Strategy, counted, flow_preserved, listed, path_text, same_loops
-
-WORDS = {"g": "global memory", "s": "shared memory", "l": "local memory"}
-LARGEST = 2**31 - 1  # elements of a tensor
+from strategies.memories import WORDS, capacity
 
 
 class SetStorageScope(Strategy):
@@ -100,8 +98,6 @@ class SetStorageScope(Strategy):
                     yield cls(tensor=tensor.name, scope=scope)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        from leir.check import Limits  # the analyses behind it are slow to import: listing strategies does without
-
         tensor = tensors(program).get(self.tensor)
         role = tensor.role if tensor else "not a tensor of the program"
         article = {"temporary": "a ", "input": "an ", "output": "an "}.get(role, "")
@@ -115,11 +111,11 @@ class SetStorageScope(Strategy):
         yield Fact("accesses-share-a-list", place is not None, f"{where} every access: {uses}")
         assert place is not None
         size = math.prod(_Move(program, tensor, place).shape)
-        limits = Limits()
-        largest, most = {
-            "g": (LARGEST, f"{LARGEST} are the most of a tensor"),
-            "s": (limits.shared_bytes // BYTES[tensor.dtype], f"a block has {limits.shared_bytes} bytes"),
-            "l": (limits.local_bytes // BYTES[tensor.dtype], f"a thread has {limits.local_bytes} bytes"),
+        largest = capacity(self.scope, tensor.dtype)
+        most = {
+            "g": f"{largest} are the most of a tensor",
+            "s": f"a block has {largest * BYTES[tensor.dtype]} bytes",
+            "l": f"a thread has {largest * BYTES[tensor.dtype]} bytes",
         }[self.scope]
         taken = "" if self.scope == "g" else f" take {size * BYTES[tensor.dtype]} bytes"
         if size == 1:

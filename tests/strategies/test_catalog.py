@@ -171,6 +171,12 @@ def test_arguments_may_address_anything() -> None:
             steps += [strategy(name)(path=path, kind=kind) for kind in (kind, "serial")]  # pyright: ignore[reportCallIssue]
         steps += [strategy("loop_reorder")(outer=path, inner=inner) for inner in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
+        steps += [
+            strategy("cache_read_write")(path=path, tensor=tensor, scope=scope, side=side)  # pyright: ignore[reportCallIssue]
+            for tensor in ("A", "C", "Z")
+            for scope in "sl"
+            for side in ("read", "write")
+        ]
     for tensor in ("A", "C", "D", "Z", ""):
         steps += [strategy("set_storage_scope")(tensor=tensor, scope=scope) for scope in "gsl"]  # pyright: ignore[reportCallIssue]
     outcomes = {"applied": 0, "refused": 0}

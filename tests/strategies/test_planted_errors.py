@@ -75,6 +75,12 @@ PLANTED = (
     Planted("set_storage_scope", "the dtype is lost", "Alloc(self.tensor, tensor.dtype,", 'Alloc(self.tensor, "f32",'),
     Planted("set_storage_scope", "padding is lost", "(undeclared.dtype, undeclared.shape) == (tensor.dtype, move.shape)", "undeclared.dtype == tensor.dtype"),
     Planted("set_storage_scope", "a size may be anything", "size <= largest", "size > 0"),
+    Planted("cache_read_write", "the copy comes after the reads", "(alloc, plan.copied, nest) if", "(alloc, nest, plan.copied) if"),
+    Planted("cache_read_write", "results are not stored back", "(alloc, nest, plan.stored)", "(alloc, nest)"),
+    Planted("cache_read_write", "the nest may write what is copied", "not writes, f", "True, f"),
+    Planted("cache_read_write", "sums that go on are not looked for", "for depth, loop in enumerate(loops_around(program, self.path))", "for depth, loop in ()"),
+    Planted("cache_read_write", "other writers are not looked for", "outside and isinstance", "False and isinstance"),
+    Planted("cache_read_write", "the size is not looked at", "plan.elements <= most, sizes", "True, sizes"),
     Planted("online_softmax", "the sum is not rescaled", 'Binary("*", total, factor)', 'Binary("*", total, Real(1.0))'),
     Planted("online_softmax", "the sum is rescaled the wrong way", "_exp_less(largest, new, guarded)", "_exp_less(new, largest, guarded)"),
     Planted("online_softmax", "the maximum is not kept", 'Equation(largest, "=", new)', 'Equation(largest, "=", largest)'),
@@ -91,6 +97,11 @@ PLANTED = (
 )  # fmt: skip
 # What several strategies share: module, function, the right text, the wrong one, and the strategies that must show it.
 SHARED = (
+    ("strategies.staging", "_inside", "high >= size", "high > size", ("cache_read_write",)),
+    ("strategies.staging", "_inside", "if low < 0", "if low < -9", ("cache_read_write",)),
+    ("strategies.staging", "_values", "loop.extent - 1", "loop.extent - 2", ("cache_read_write",)),
+    ("leir.analysis.box", "bounding_box", "min(lowest, low)", "lowest", ("cache_read_write",)),
+    ("leir.analysis.box", "position", "_scaled(as_sum(first), -1)", "as_sum(first)", ("cache_read_write",)),
     ("strategies.blocks", "tail_guard", '"<"', '"<="', ("loop_split", "loop_tiling")),
     ("strategies.blocks", "tail_guard", "loop.first + loop.extent", "loop.extent", ("loop_split", "loop_tiling")),
     ("strategies.blocks", "block_index", "Integer(factor)", "Integer(factor + 1)", ("loop_split", "loop_tiling")),
