@@ -4,13 +4,14 @@ from leir.lowering.build import LinkError
 from leir.lowering.cuda import CudaCompileError, NoDevice, cuda_source
 from leir.lowering.execute import BufferMismatch, Executable, compile_cuda, compile_llvm, execute
 from leir.lowering.lower import lower
+from leir.lowering.nests import NestSequence, compile_nests
 from leir.lowering.parameters import parameters, poison_value, workspace
 from leir.lowering.resident import Resident, place, processor_name, synchronise
 from leir.lowering.sblocks import tvmscript_sblocks
 from leir.lowering.text import tir_text
 
 __all__ = [
-    "BufferMismatch", "CudaCompileError", "Executable", "LinkError", "NoDevice", "Resident", "compile_cuda",
-    "compile_llvm", "cuda_source", "execute", "lower", "parameters", "place", "poison_value", "processor_name",
-    "synchronise", "tir_text", "tvmscript_sblocks", "workspace",
+    "BufferMismatch", "CudaCompileError", "Executable", "LinkError", "NestSequence", "NoDevice", "Resident",
+    "compile_cuda", "compile_llvm", "compile_nests", "cuda_source", "execute", "lower", "parameters", "place",
+    "poison_value", "processor_name", "synchronise", "tir_text", "tvmscript_sblocks", "workspace",
 ]  # fmt: skip

@@ -67,6 +67,19 @@ def translate(
     return built
 
 
+def translate_entries(functions: Sequence[tirx.PrimFunc]) -> Module:
+    """Functions for the CPU that unpack their arguments themselves, as one module."""
+    passes = [
+        transform.BindTarget(host_target()),
+        transform.FlattenBuffer(),
+        transform.LowerTVMBuiltin(),
+        transform.LowerIntrin(),
+    ]
+    with _CONTEXT:
+        module = IRModule({str(function.attrs["global_symbol"]): function for function in functions})
+        return codegen_build(tvm.transform.Sequential(passes)(module), host_target())
+
+
 def device_source(functions: Sequence[tirx.PrimFunc]) -> str:
     """TVM's CUDA source of the functions' kernels."""
     with _CONTEXT:

@@ -61,9 +61,7 @@ class Executable:
             self.module[self.name](*on_device)
             device.sync()
             passed = [tensor.numpy() for tensor in on_device]
-        for tensor, array, result in zip(self.parameters, arrays, passed, strict=True):
-            if result is not array and array.flags.writeable:
-                array[...] = from_bits(result) if tensor.dtype == "bf16" else result
+        take_results(self.parameters, arrays, passed)
 
     def device(self) -> Any:
         """Where its buffers lie, as TVM calls it."""
@@ -71,11 +69,7 @@ class Executable:
 
     def new_buffers(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """A buffer for each parameter: the arrays of `inputs` as they are, poisoned ones for everything else."""
-        buffers = {tensor.name: inputs[tensor.name] for tensor in self.parameters if tensor.name in inputs}
-        for tensor in self.parameters:
-            if tensor.role != "input":
-                buffers[tensor.name] = np.full(tensor.shape, poison_value(tensor.dtype), array_type(tensor.dtype))
-        return buffers
+        return new_buffers(self.parameters, inputs)
 
 
 def compile_llvm(programs: Sequence[Program], *, poison: bool = False, optimised: bool = False) -> list[Executable]:
@@ -109,6 +103,22 @@ def execute(program: Program, inputs: Mapping[str, Array], target: Target) -> di
     buffers = executable.new_buffers(inputs)
     executable.run(buffers)
     return {declaration.tensor: buffers[declaration.tensor] for declaration in program.outputs}
+
+
+def new_buffers(wanted: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """A buffer for each parameter: the arrays of `inputs` as they are, poisoned ones for everything else."""
+    buffers = {tensor.name: inputs[tensor.name] for tensor in wanted if tensor.name in inputs}
+    for tensor in wanted:
+        if tensor.role != "input":
+            buffers[tensor.name] = np.full(tensor.shape, poison_value(tensor.dtype), array_type(tensor.dtype))
+    return buffers
+
+
+def take_results(wanted: Sequence[Tensor], arrays: Sequence[Array], passed: Sequence[Array]) -> None:
+    """Copies what a function left in copies of the arrays back to those that are writable."""
+    for tensor, array, result in zip(wanted, arrays, passed, strict=True):
+        if result is not array and array.flags.writeable:
+            array[...] = from_bits(result) if tensor.dtype == "bf16" else result
 
 
 def checked_buffer(tensor: Tensor, buffers: Mapping[str, Array]) -> Array:

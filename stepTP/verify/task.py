@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from leir.check import require_well_formed
-from leir.lowering import Executable, compile_cuda, compile_llvm
+from leir.lowering import NestSequence, compile_nests
 from leir.parser import parse
 from leir.syntax import Program
 from stepTP.verify.analysis import analyse
@@ -174,7 +174,7 @@ class _Conducts:
         self.target: Target = target
         self.found: dict[str, Conduct] = {}
         self.missing: dict[str, Program] = {}
-        self.compiled: dict[str, Executable] = {}
+        self.compiled: dict[str, NestSequence] = {}
 
     def require(self, *texts: str | None) -> None:
         """Programs that will be asked for. Raises ParseError, IllFormed, Unverified."""
@@ -190,9 +190,7 @@ class _Conducts:
     def compile(self) -> None:
         programs = list(self.missing.values())
         if programs:
-            llvm = self.target == "llvm"
-            compiled = compile_llvm(programs, poison=True) if llvm else compile_cuda(programs, contraction=False)
-            self.compiled = dict(zip(self.missing, compiled, strict=True))
+            self.compiled = dict(zip(self.missing, compile_nests(programs, self.target), strict=True))
 
     def of(self, text: str) -> Conduct:
         """What a program does; it runs when it is first asked for."""

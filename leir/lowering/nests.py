@@ -1,0 +1,205 @@
+"""Compiled nests, shared between programs: a step changes one nest, and the others need no compiling again.
+
+A program is its outermost statements in order, with the fills that it implies written out; nothing but global tensors
+passes from one to the next. So each is a function of its own over the global tensors that it touches. A function is
+compiled once for as long as it is kept: all that are new to a batch of programs together. A program runs as its
+functions in order.
+
+On `llvm` a function takes addresses and nothing else. TVM's own interface unpacks and examines every tensor, in more
+code than a nest has. Lifetimes of `s` and `l` tensors start poisoned there; on `cuda` nothing is contracted.
+"""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.ir import PrimType, StringImm
+from tvm.tirx.buffer import buffer_data_pointer_type
+from tvm.tirx.stmt import Return
+
+from leir.analysis.access import Tensor, tensors
+from leir.edit import accesses, walk
+from leir.lowering.build import load, translate_entries
+from leir.lowering.cuda import compile_kernels
+from leir.lowering.execute import Array, as_passed, checked_buffer, new_buffers, take_results
+from leir.lowering.fill import owned_dimensions, with_fills
+from leir.lowering.kernels import host_body
+from leir.lowering.names import Names, Storage, Target, buffer_type
+from leir.lowering.numbers import integer
+from leir.lowering.parameters import parameters
+from leir.lowering.serial import serial_body
+from leir.syntax import Alloc, Declaration, DType, Program, Stmt
+
+KEPT = 2048  # functions that a process keeps; a loaded library of one takes some 30 KiB
+_ANY_VALUE = 15  # TVM's number for the value of a packed argument, as `tvm_struct_get` counts fields
+_CPU = 1
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """An outermost statement with its fills, and name, dtype and shape of each global tensor that it touches."""
+
+    statement: Stmt
+    tensors: tuple[tuple[str, DType, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What decides the code of a nest."""
+
+    nest: Nest
+    target: Target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NestSequence:
+    """A compiled program: its nests' functions in order, each with the names of the tensors that it takes."""
+
+    parameters: tuple[Tensor, ...]
+    target: Target
+    calls: tuple[tuple[Function, tuple[str, ...]], ...]
+
+    def run(self, buffers: Mapping[str, Array]) -> None:
+        """As `Executable.run`. Raises BufferMismatch."""
+        arrays = [checked_buffer(tensor, buffers) for tensor in self.parameters]
+        passed = [as_passed(tensor, array) for tensor, array in zip(self.parameters, arrays, strict=True)]
+        names = [tensor.name for tensor in self.parameters]
+        if self.target == "llvm":
+            addresses = {n: ctypes.c_void_p(a.ctypes.data) for n, a in zip(names, passed, strict=True)}
+            for function, taken in self.calls:
+                function(*[addresses[name] for name in taken])
+        else:
+            device = tvm.cuda(0)
+            on_device = {name: tvm.runtime.tensor(array, device) for name, array in zip(names, passed, strict=True)}
+            for function, taken in self.calls:
+                function(*[on_device[name] for name in taken])
+            device.sync()
+            passed = [on_device[name].numpy() for name in names]
+        take_results(self.parameters, arrays, passed)
+
+    def new_buffers(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """As `Executable.new_buffers`."""
+        return new_buffers(self.parameters, inputs)
+
+
+class Functions:
+    """Compiled nests by what decides their code, least recently used first; at most `limit`."""
+
+    def __init__(self, limit: int = KEPT) -> None:
+        self.limit = limit
+        self.known: OrderedDict[_Key, Function] = OrderedDict()
+        self.compiled = 0  # how many were compiled so far
+
+    def compile(self, programs: Sequence[Program], target: Target) -> list[NestSequence]:
+        """The programs; the nests that are new are compiled together. Raises LinkError, NoDevice, CudaCompileError."""
+        keys = [[_Key(nest, target) for nest in nests(program, target)] for program in programs]
+        needed = dict.fromkeys(key for some in keys for key in some)
+        new = [key for key in needed if key not in self.known]
+        found = {key: self.known[key] for key in needed if key in self.known}
+        found |= dict(zip(new, _compiled(new, target), strict=True)) if new else {}
+        self.compiled += len(new)
+        self.known |= found
+        for key in needed:
+            self.known.move_to_end(key)
+        while len(self.known) > self.limit:
+            self.known.popitem(last=False)
+        return [
+            NestSequence(
+                parameters(program),
+                target,
+                tuple((found[key], tuple(name for name, _, _ in key.nest.tensors)) for key in some),
+            )
+            for program, some in zip(programs, keys, strict=True)
+        ]
+
+
+FUNCTIONS = Functions()
+
+
+def compile_nests(programs: Sequence[Program], target: Target) -> list[NestSequence]:
+    """The programs by the functions that this process keeps, for checking values: see the module's description."""
+    return FUNCTIONS.compile(programs, target)
+
+
+def nests(program: Program, target: Target) -> tuple[Nest, ...]:
+    """The outermost statements of a well-formed program in order, fills among them."""
+    known = tensors(program)
+    filled = with_fills(program, known, target)
+    return tuple(
+        Nest(statement, tuple((n, known[n].dtype, known[n].shape) for n in _touched(statement)))
+        for statement in filled.body
+        if not isinstance(statement, Alloc)  # of a global tensor, which is a parameter
+    )
+
+
+def _touched(statement: Stmt) -> tuple[str, ...]:
+    """The global tensors of an outermost statement, by first appearance."""
+    own = [inner.tensor for _, inner in walk(statement) if isinstance(inner, Alloc)]
+    return tuple(dict.fromkeys(access.tensor for access in accesses(statement) if access.tensor not in own))
+
+
+def _compiled(keys: Sequence[_Key], target: Target) -> list[Function]:
+    names = [f"nest_{number}" for number in range(len(keys))]
+    if target == "llvm":
+        functions = [_entry(key.nest, name) for key, name in zip(keys, names, strict=True)]
+        module = load(translate_entries(functions))
+    else:
+        functions = [launching(key.nest, name) for key, name in zip(keys, names, strict=True)]
+        module = compile_kernels(functions, contraction=False)
+    return [module[name] for name in names]
+
+
+def _entry(nest: Nest, name: str) -> tirx.PrimFunc:
+    """The nest as a function of TVM's calling convention whose arguments are the addresses of its tensors.
+
+    It has the form in which TVM's own pass leaves functions (`MakePackedAPI`), without its examination of arguments.
+    Lifetimes of `s` and `l` tensors start poisoned.
+    """
+    buffers, names = _buffers(nest, "llvm")
+    handle, arguments, count, result = (
+        tirx.Var(given, dtype)
+        for given, dtype in (("handle", "handle"), ("arguments", "handle"), ("count", "int32"), ("result", "handle"))
+    )
+    declared = [
+        tirx.DeclBuffer(buffer, data=tirx.reinterpret(buffer_data_pointer_type(buffer), value))
+        for number, buffer in enumerate(buffers)
+        for value in (tirx.tvm_struct_get(arguments, number, _ANY_VALUE, "handle"),)
+    ]
+    body = serial_body((nest.statement,), names, poison=True)
+    for attribute, value in (("device_type", _CPU), ("device_id", 0)):
+        body = tirx.AttrStmt(StringImm("default"), attribute, integer(value), body)
+    whole = tirx.SeqStmt([*declared, body, Return(integer(0))])
+    function = tirx.PrimFunc([handle, arguments, count, result], whole, PrimType("int32")).with_attr(
+        {"global_symbol": f"__tvm_ffi_{name}", "tirx.noalias": True, "calling_conv": 1}
+    )
+    assert isinstance(function, tirx.PrimFunc)
+    return function
+
+
+def launching(nest: Nest, name: str) -> tirx.PrimFunc:
+    """The nest's kernels with what runs them, as a function over its tensors."""
+    buffers, names = _buffers(nest, "cuda")
+    first, *rest = (Declaration(*tensor) for tensor in nest.tensors)
+    alone = Program(tuple(rest), (first,), (nest.statement,))
+    owned = {tensor.name: owned_dimensions(alone, tensor) for tensor in tensors(alone).values()}
+    body = host_body(alone, owned, names)
+    function = tirx.PrimFunc(buffers, body).with_attr({"global_symbol": name, "tirx.noalias": True})
+    assert isinstance(function, tirx.PrimFunc)
+    return function
+
+
+def _buffers(nest: Nest, target: Target) -> tuple[list[tirx.Buffer], Names]:
+    buffers = [tirx.decl_buffer(shape, buffer_type(dtype, target), name) for name, dtype, shape in nest.tensors]
+    storage = {
+        name: Storage(buffer, dtype, shape) for buffer, (name, dtype, shape) in zip(buffers, nest.tensors, strict=True)
+    }
+    return buffers, Names(target, storage)
