@@ -7,6 +7,7 @@ scopes, inputs and outputs are part of the program and stay.
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 
 from leir.edit import accesses, walk
@@ -28,6 +29,7 @@ def canonical(program: Program) -> Program:
     return replace(renamed, body=tuple(_with_loops_named(statement, {}, 0) for statement in renamed.body))
 
 
+@lru_cache(maxsize=1024)
 def state_id(program: Program) -> str:
     """SHA-256 of the canonical compact text, as 64 hexadecimal digits."""
     return hashlib.sha256(to_text(canonical(program)).encode()).hexdigest()

@@ -7,6 +7,7 @@ program and do not survive a step. Nothing here knows about meaning: a rewrite t
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_
 from typing import TypeVar, assert_never
 
 from leir.syntax import (
@@ -108,9 +109,14 @@ def _splice(program: Program, path: Path, new: tuple[Stmt, ...], removed: int) -
 
 def walk(node: Program | Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
     """Every statement below `node` with its path, in the order of the text. `path` is the path of `node`."""
-    for number, statement in enumerate(body_of(node)):
-        yield (*path, number), statement
-        yield from walk(statement, (*path, number))
+    waiting = [((*path, number), statement) for number, statement in enumerate(body_of(node))]
+    waiting.reverse()
+    while waiting:
+        here, statement = waiting.pop()
+        yield here, statement
+        if isinstance(statement, Loop | Guard):
+            below = statement.body
+            waiting += [((*here, number), below[number]) for number in range(len(below) - 1, -1, -1)]
 
 
 def walk_with(statement: Stmt) -> Iterator[tuple[Path, Stmt]]:
@@ -216,18 +222,22 @@ def walk_places(program: Program) -> Iterator[tuple[Place, Expr]]:
 
 def accesses(node: Program | Stmt | Expr) -> Iterator[Access]:
     """Every access in an expression or in a statement and below, subscripts included; targets too."""
-    match node:
-        case Program() | Loop() | Guard() | Equation() | Alloc():
-            if isinstance(node, Guard | Equation):
-                for expression in expressions(node):
-                    yield from accesses(expression)
-            for statement in body_of(node):
-                yield from accesses(statement)
-        case _:
-            if isinstance(node, Access):
-                yield node
-            for operand in operands(node):
-                yield from accesses(operand)
+    waiting: list[Program | Stmt | Expr] = [node]
+    while waiting:
+        match waiting.pop():
+            case Access() as access:
+                yield access
+                waiting += access.indices[::-1]
+            case Integer() | Real() | Variable() | Alloc():
+                pass
+            case Equation(target, _, value):
+                waiting += (value, target)
+            case Loop() | Program() as holder:
+                waiting += holder.body[::-1]
+            case Guard(condition, body):
+                waiting += (*body[::-1], condition)
+            case other:
+                waiting += operands(other)[::-1]
 
 
 def expression_at(program: Program, place: Place) -> Expr:
@@ -296,7 +306,12 @@ def with_operands(expression: Expr, new: tuple[Expr, ...]) -> Expr:
 
 def map_expression(expression: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """`change` applied to every subexpression, children first."""
-    below = tuple(map_expression(operand, change) for operand in operands(expression))
+    before = operands(expression)
+    if not before:
+        return change(expression)
+    below = tuple([map_expression(operand, change) for operand in before])
+    if all(map(is_, before, below)):
+        return change(expression)
     return change(with_operands(expression, below))
 
 

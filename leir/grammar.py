@@ -35,11 +35,11 @@ def snippet(text: str, line: int, column: int, width: int | None = None) -> str:
 
 
 @cache
-def _lark() -> Lark:
+def _lark(positions: bool = True) -> Lark:
     grammar = (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
     return Lark(
-        grammar, parser="lalr", lexer="contextual", start=["program", "expression"], propagate_positions=True,
-        maybe_placeholders=True,
+        grammar, parser="lalr", lexer="contextual", start=["program", "signature", "statements", "expression"],
+        propagate_positions=positions, maybe_placeholders=True,
     )  # fmt: skip
 
 
@@ -57,10 +57,13 @@ def _expected(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(shown))
 
 
-def read_tree(text: str, file: str, start: str) -> Tree[Token]:
-    """Lark's tree of a text by the grammar's rule `start`. Raises ParseError."""
+def read_tree(text: str, file: str, start: str, *, positions: bool = True) -> Tree[Token]:
+    """Lark's tree of a text by the grammar's rule `start`; only tokens know their place without `positions`.
+
+    Raises ParseError.
+    """
     try:
-        return _lark().parse(text, start=start)  # pyright: ignore[reportUnknownMemberType] (Lark types it partly)
+        return _lark(positions).parse(text, start=start)  # pyright: ignore[reportUnknownMemberType] (Lark types it partly)
     except UnexpectedInput as error:
         raise _parse_error(error, text, file) from None
 

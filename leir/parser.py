@@ -83,7 +83,47 @@ class Source:
 @lru_cache(maxsize=256)
 def parse(text: str, file: str = "<text>") -> Program:
     """The program that `text` writes, in either spelling. Raises ParseError. Programs are kept: they never change."""
-    return parse_source(text, file).program
+    return _parse_lines(text) or parse_source(text, file).program
+
+
+def _parse_lines(text: str) -> Program | None:
+    """The program of a text whose first line is its signature and every other one whole statements, as printed.
+
+    The lines are kept, as programs of one walk have most of theirs in common. None for any other text, and where
+    something may be wrong: to be read as a whole.
+    """
+    first, *others = text.rstrip().split("\n")
+    signature = _signature_line(first)
+    if signature is None or not others:
+        return None
+    body: list[Stmt] = []
+    for line in others:
+        statements = _statement_line(line)
+        if statements is None:
+            return None
+        body += statements
+    return Program(*signature, tuple(body))
+
+
+@lru_cache(maxsize=256)
+def _signature_line(line: str) -> tuple[tuple[Declaration, ...], tuple[Declaration, ...]] | None:
+    try:
+        inputs, outputs = _trees(read_tree(line, "<line>", "signature", positions=False))
+        builder = _Builder(line, "<line>", spans=False)
+        return builder.declarations(inputs), builder.declarations(outputs)
+    except ParseError:
+        return None
+
+
+@lru_cache(maxsize=2048)
+def _statement_line(line: str) -> tuple[Stmt, ...] | None:
+    try:
+        tree = read_tree(line, "<line>", "statements", positions=False)
+        builder = _Builder(line, "<line>", spans=False)
+        statements = builder.statements(_trees(tree), (), 0)
+    except ParseError:
+        return None
+    return None if builder.annotations else statements  # what they must agree with stands elsewhere
 
 
 def parse_source(text: str, file: str = "<text>") -> Source:
@@ -100,25 +140,28 @@ def parse_expression(text: str, file: str = "<expression>") -> Expr:
 
 
 class _Builder:
-    """Turns Lark's tree into ours and notes where each node stands."""
+    """Turns Lark's tree into ours and notes where each node stands, unless without `spans`."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, *, spans: bool = True) -> None:
         self.text = text
         self.file = file
+        self.notes = spans
         self.spans: dict[Place, Span] = {}
         self.annotations: list[tuple[Tree[Token], str, DType, Scope]] = []
 
     def error(self, reason: str, at: Tree[Token] | Token) -> ParseError:
         if isinstance(at, Token):
             return ParseError(reason, self.text, self.file, at.line or 1, at.column or 1, found=f"'{at}'")
-        return ParseError(reason, self.text, self.file, at.meta.line, at.meta.column)
+        line, column = _meta(at)[:2] if self.notes else (1, 1)
+        return ParseError(reason, self.text, self.file, line, column)
 
-    def note(self, place: Place, node: Tree[Token] | Token) -> None:
-        self.spans[place] = Span(*_meta(node))
+    def note(self, path: Path, node: Tree[Token] | Token, within: Path | None = None) -> None:
+        if self.notes:
+            self.spans[Place(path, within)] = Span(*_meta(node))
 
     def program(self, tree: Tree[Token]) -> Program:
         inputs, outputs, *statements = _trees(tree)
-        self.note(Place(), tree)
+        self.note((), tree)
         declared_inputs = self.declarations(inputs)
         declared_outputs = self.declarations(outputs)
         program = Program(declared_inputs, declared_outputs, self.statements(statements, (), 0))
@@ -131,7 +174,8 @@ class _Builder:
             tensor, dtype, sizes = declaration.children
             shape = self.sizes(sizes) if isinstance(sizes, Tree) else ()
             result.append(Declaration(str(tensor), cast("DType", str(dtype or "f32")), shape))
-            self.note(Place(declaration=str(tensor)), declaration)
+            if self.notes:
+                self.spans[Place(declaration=str(tensor))] = Span(*_meta(declaration))
         return tuple(result)
 
     def sizes(self, tree: Tree[Token]) -> tuple[int, ...]:
@@ -161,11 +205,11 @@ class _Builder:
                 return self.alloc(tree, path)
             case "equation":
                 target, operator, value = _trees(tree)
-                self.note(Place(path), tree)
+                self.note(path, tree)
                 access = self.access(target, path, (0,), 0)
                 op = cast("AssignOp", str(operator.children[0]))
                 result = equation(access, op, self.expression(value, path, (1,), 0))
-                if result.op != op:
+                if result.op != op and self.notes:
                     self.move_to_accumulation(path, result, value)
                 return result
             case other:
@@ -213,11 +257,11 @@ class _Builder:
             raise self.error(f"statements nest deeper than {DEPTH_LIMIT}", tree)
         here, *below = levels
         if isinstance(here, Tree):
-            self.note(Place(path), here)
+            self.note(path, here)
             (condition,) = _trees(here)
             return Guard(self.expression(condition, path, (0,), 0), self.statements(body, path, depth + 1))
         kind, name, extent, first, at = here
-        self.note(Place(path), at)
+        self.note(path, at)
         inner = (
             (self.level(tree, below, body, (*path, 0), depth + 1),) if below else self.statements(body, path, depth + 1)
         )
@@ -245,12 +289,12 @@ class _Builder:
             if not isinstance(size, Token) or not size.isdigit():
                 raise self.error("the sizes of an allocation are integers", size or access)
             shape.append(self.positive(size, "a size"))
-        self.note(Place(path), tree)
+        self.note(path, tree)
         return Alloc(str(tensor), cast("DType", str(dtype)), cast("Scope", str(scope)), tuple(shape))
 
     def access(self, tree: Tree[Token], path: Path, within: Path, depth: int) -> Access:
         tensor, annotation, subscripts = tree.children
-        self.note(Place(path, within), tree)
+        self.note(path, tree, within)
         if isinstance(annotation, Tree):
             dtype, scope = _tokens(annotation)
             self.annotations.append((annotation, str(tensor), cast("DType", str(dtype)), cast("Scope", str(scope))))
@@ -263,7 +307,7 @@ class _Builder:
     def expression(self, tree: Tree[Token] | Token, path: Path, within: Path, depth: int) -> Expr:
         if depth >= DEPTH_LIMIT:
             raise self.error(f"the expression nests deeper than {DEPTH_LIMIT}", tree)
-        self.note(Place(path, within), tree)
+        self.note(path, tree, within)
         if isinstance(tree, Token):  # a subscript without braces
             return Integer(int(tree)) if tree.isdigit() else Variable(str(tree))
 

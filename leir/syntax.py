@@ -201,19 +201,19 @@ def equation(target: Access, op: AssignOp, value: Expr) -> Equation:
 
 def operands(expression: Expr) -> tuple[Expr, ...]:
     """The children of an expression, in the order that places number them."""
-    match expression:
+    match expression:  # by attributes, and the frequent ones first: this runs more often than anything else
+        case Access():
+            return expression.indices
+        case Binary():
+            return (expression.left, expression.right)
         case Integer() | Real() | Variable():
             return ()
-        case Access(_, indices):
-            return indices
-        case Unary(_, operand) | Cast(_, operand):
-            return (operand,)
-        case Binary(_, left, right):
-            return (left, right)
-        case Call(_, arguments):
-            return arguments
-        case Select(condition, then, otherwise):
-            return (condition, then, otherwise)
+        case Unary() | Cast():
+            return (expression.operand,)
+        case Call():
+            return expression.arguments
+        case Select():
+            return (expression.condition, expression.then, expression.otherwise)
 
 
 def reads(expression: Expr, tensor: str) -> bool:
