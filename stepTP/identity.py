@@ -1,6 +1,7 @@
 """What a run was made with: code, catalog and tools, read without importing them."""
 
 import hashlib
+import platform
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,6 +41,35 @@ def code_version() -> str:
 def catalog_hash() -> str:
     """SHA-256 over the sources of the strategies and of the language that they rewrite."""
     return _digest(_folder(leir), _folder(strategies))
+
+
+@cache
+def verification_identity(targets: tuple[str, ...]) -> dict[str, object]:
+    """What decides a verdict besides the programs and the draws: code, tools, and the machine that computes."""
+    package = _folder(stepTP)
+    cuda = "cuda" in targets
+    return {
+        "code": _digest(_folder(leir), package / "verify", package / "frontend"),
+        "tools": {"python": platform.python_version(), **tool_versions()},
+        "processor": _lines("/proc/cpuinfo", "model name", "flags") or [platform.machine(), platform.processor()],
+        "libc": platform.libc_ver(),
+        "driver": _lines("/proc/driver/nvidia/version", "") if cuda else [],
+        "gpus": _lines_of_gpus() if cuda else [],
+    }
+
+
+def _lines(file: str, *starts: str) -> list[str]:
+    """The first line of a file of the system with each start; none where there is no such file."""
+    try:
+        lines = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [found for start in starts if (found := next((line for line in lines if line.startswith(start)), ""))]
+
+
+def _lines_of_gpus() -> list[str]:
+    files = sorted(str(file) for file in Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    return [line for file in files for line in _lines(file, "Model")]
 
 
 def _folder(package: object) -> Path:

@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ from stepTP.records import (
 from stepTP.rows import dropped_row, program_row, rejected_program, rejected_source, step_id, step_row, unexplained_row
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
 from stepTP.verify.devices import cuda_devices
+from stepTP.verify.kept import Kept, open_kept
 from stepTP.verify.pool import Failure, Pool
 from stepTP.walk import EXPAND, VERIFY, Check, Jobs, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
 from strategies import catalog
@@ -54,6 +56,7 @@ class Build:
     config: Config
     strategies: tuple[str, ...]
     jobs: Jobs
+    kept: Kept | None = None
 
 
 def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
@@ -78,7 +81,7 @@ def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
             yield item
             continue
         start = [Check(item.leir, None, False)]
-        (answer,) = verify_all(build.jobs, build.config.verify, build.config.seed, item, start)
+        (answer,) = verify_all(build.jobs, build.config.verify, build.config.seed, item, start, build.kept)
         if isinstance(answer, Failure):
             yield rejected_program(item, cause_of(answer), answer.message)
         elif not answer["ok"]:
@@ -92,8 +95,8 @@ def walk_from(build: Build, items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         yield item
         if isinstance(item, ProgramRow):
-            config = build.config
-            yield from walk(Walker(item, config.seed, config.walk, config.verify, build.strategies, build.jobs))
+            config, names = build.config, build.strategies
+            yield from walk(Walker(item, config.seed, config.walk, config.verify, names, build.jobs, build.kept))
 
 
 def narrate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
@@ -144,8 +147,11 @@ def build(
     folder: Path,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    cache: Path | None = None,
 ) -> Report:
     """Builds what is missing of a run. `progress` hears how many sources are done, of how many.
+
+    `cache`: the folder of verdicts of earlier builds (`stepTP.verify.kept`); without it all are made anew.
 
     Raises ConfigError, RunError, and OSError where the disk does not take the files.
     """
@@ -158,7 +164,8 @@ def build(
         run.plan(len(plan))
         missing = {name: sources for name, sources in plan.items() if not run.has(name)}
         if missing:
-            _make_shards(run, config, names, missing, workers, report_progress)
+            with open_kept(cache) if cache is not None else nullcontext() as kept:
+                _make_shards(run, config, names, missing, workers, report_progress, kept)
         made_from = run.raw_digest()
         outputs = run.manifest.outputs
         stale = not all(run.has(name) and outputs[name].made_from == made_from for name in OUTPUTS)
@@ -216,12 +223,13 @@ def _make_shards(
     missing: dict[str, list[SourceProgram]],
     workers: int | None,
     progress: Callable[[int, int], None],
+    kept: Kept | None,
 ) -> None:
     """Builds and writes the shards, several sources at once. The first error ends it, with whole shards only."""
     total, done = sum(len(sources) for sources in missing.values()), 0
     gpus = cuda_devices() if "cuda" in config.verify.targets else ()
     with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20, gpus=gpus, tasks=TASKS) as pool:
-        build = Build(config, names, pool)
+        build = Build(config, names, pool, kept)
         threads = ThreadPoolExecutor(2 * pool.workers + 1)  # sources in flight: enough that no worker waits
         asked = {
             name: [threads.submit(rows_of, build, source) for source in sources] for name, sources in missing.items()

@@ -25,7 +25,9 @@ from typing import Any, Protocol
 
 from stepTP import config
 from stepTP.draw import arrival
+from stepTP.identity import verification_identity
 from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Stage, Step, Verdict, row_id, step_json
+from stepTP.verify.kept import Kept, key_of
 from stepTP.verify.pool import Failure
 
 EXPAND = "stepTP.expand.expand"
@@ -102,6 +104,7 @@ class Walker:
     verify: config.Verify
     names: tuple[str, ...]
     jobs: Jobs
+    kept: Kept | None = None  # verdicts of earlier builds
 
 
 def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
@@ -199,7 +202,7 @@ def _verify_all(
 ) -> Iterator[tuple[tuple[State, Proposal, Surroundings], tuple[Verdict, ...] | RejectedRow]]:
     """Each new state with its verdicts, or with why it is rejected."""
     checks = [Check(p.leir, s.leir, p.bit_exact) for s, p, _ in fresh]
-    answers = verify_all(walker.jobs, walker.verify, walker.seed, walker.source, checks)
+    answers = verify_all(walker.jobs, walker.verify, walker.seed, walker.source, checks, walker.kept)
     for (state, proposal, around), answer in zip(fresh, answers, strict=True):
         if isinstance(answer, Failure):
             outcome = _rejected(walker, state, proposal, "verify", cause_of(answer), answer.message)
@@ -221,11 +224,17 @@ class Check:
 
 
 def verify_all(
-    jobs: Jobs, settings: config.Verify, seed: int, source: ProgramRow, checks: list[Check]
+    jobs: Jobs,
+    settings: config.Verify,
+    seed: int,
+    source: ProgramRow,
+    checks: list[Check],
+    kept: Kept | None = None,
 ) -> Iterator[Any]:
     """The answer on each program of one source: {ok, cause, message, verdicts}, or a Failure.
 
-    They are compiled in batches, which is cheaper; one that fails costs itself only.
+    They are compiled in batches, which is cheaper; one that fails costs itself only. What `kept` has is not verified
+    again, and what is verified is kept there.
     """
     payload = {
         "source": source.source.model_dump(),
@@ -235,10 +244,20 @@ def verify_all(
         "seed": seed,
     }
     programs = [{"leir": c.leir, "parent": c.parent, "bit_exact": c.bit_exact} for c in checks]
-    batches = [programs[start : start + BATCH] for start in range(0, len(programs), BATCH)]
+    keys: list[bytes] = []
+    known: dict[bytes, Any] = {}
+    if kept is not None:
+        made_with = verification_identity(settings.targets)
+        keys = [key_of(made_with, payload, program) for program in programs]
+        known = kept.get(keys)
+    unknown = [p for n, p in enumerate(programs) if not keys or keys[n] not in known]
+    batches = [unknown[start : start + BATCH] for start in range(0, len(unknown), BATCH)]
     asked = [future for batch in batches for future in jobs.submit_batch(VERIFY, payload, batch, near=source.id)]
-    for future in asked:
-        yield future.result()
+    answers = iter([future.result() for future in asked])
+    found = [known[keys[n]] if keys and keys[n] in known else next(answers) for n in range(len(programs))]
+    if kept is not None:
+        kept.put({k: a for k, a in zip(keys, found, strict=True) if k not in known and not isinstance(a, Failure)})
+    yield from found
 
 
 def verdicts(answer: dict[str, Any]) -> tuple[Verdict, ...]:

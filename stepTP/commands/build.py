@@ -14,6 +14,10 @@ def build(
         Path | None, typer.Option(help="The run's folder; runs/<name of the configuration> by default.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
+    cache: Annotated[
+        bool,
+        typer.Option(help="Keep verdicts for later builds, and use those of earlier ones, in $STEPTP_CACHE."),
+    ] = True,
     json: Json = False,
 ) -> None:
     """Build a dataset. The same command continues one that was stopped, and does nothing to one that is done."""
@@ -22,6 +26,7 @@ def build(
     from stepTP.config import ConfigError, load_config
     from stepTP.pipeline import build as build_run
     from stepTP.pipeline import default_folder
+    from stepTP.verify.kept import default_folder as cache_folder
 
     settings = load_config(config)
     if settings.tokens:
@@ -37,7 +42,7 @@ def build(
 
     try:
         with bar:
-            report = build_run(settings, folder, workers, progress)
+            report = build_run(settings, folder, workers, progress, cache_folder() if cache else None)
     except ConfigError as error:
         raise ConfigError(f"{config}: {error}") from None
     if json:
