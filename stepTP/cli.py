@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from stepTP.commands import build, language, listing, rows, steps, translating
+from stepTP.commands import build, language, listing, rows, scoring, steps, translating
 
 app = typer.Typer(
     name="steptp",
@@ -35,6 +35,7 @@ app.command("candidates")(steps.candidates)
 app.command("apply")(steps.apply)
 app.command("verify")(rows.verify)
 app.command("replay")(rows.replay)
+app.command("score")(scoring.score)
 app.command("stats")(rows.stats)
 app.command("show")(rows.show)
 

@@ -100,7 +100,7 @@ class StepRow(_Record):
     state_id_after: str
     diff: str
     reasoning: str
-    answer: str  # {"strategy": ..., "args": ..., "leir": ...} as JSON
+    answer: str  # as `stepTP.answer` writes it
     verification: tuple[Verdict, ...]
     tokens: Tokens
     tool_versions: dict[str, str]
@@ -272,11 +272,6 @@ CONFIGS = {"steps": StepRow, "programs": ProgramRow, "rejected": RejectedRow, "r
 TABLES = {"measurements": MeasurementRow}  # beside a run's files: not made by a build, and not the same twice
 
 _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="row")])
-
-
-def step_answer(step: Step, leir: str) -> str:
-    """The answer of a step: one JSON object, the same in prompt, label and parser."""
-    return json.dumps({"strategy": step.strategy, "args": step.args, "leir": leir}, separators=(", ", ": "))
 
 
 def step_json(step: Step) -> str:

@@ -1,12 +1,12 @@
 """The pool task that takes steps again: from their JSON, and from their reasoning."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from leir.canonical import state_id
 from leir.parser import ParseError, parse
 from leir.printer import to_text
+from stepTP.answer import NotAnAnswer, read_answer
 from stepTP.narrate.recover import recover_step
 from strategies.base import Refused
 from strategies.catalog import StepError, parse_step
@@ -46,9 +46,9 @@ def _differences(row: dict[str, Any]) -> Iterator[str]:
         yield "the reasoning gives another step"
 
 
-def _read(answer: str) -> Any:
-    """The JSON of an answer; None where it is none."""
+def _read(answer: str) -> dict[str, Any] | None:
+    """What the answer says; None where it is none."""
     try:
-        return json.loads(answer)
-    except (ValueError, RecursionError):
+        return read_answer(answer).model_dump()
+    except NotAnAnswer:
         return None

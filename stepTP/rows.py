@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from stepTP.answer import write_answer
 from stepTP.filter import Dropped
 from stepTP.identity import tool_versions
 from stepTP.records import (
@@ -13,7 +14,6 @@ from stepTP.records import (
     StepRow,
     Tokens,
     row_id,
-    step_answer,
     step_json,
 )
 from stepTP.sources import SourceProgram
@@ -143,7 +143,7 @@ def step_row(found: VerifiedStep, answer: dict[str, Any]) -> StepRow:
         state_id_after=taken.state_id,
         diff=answer["diff"],
         reasoning=answer["reasoning"],
-        answer=step_answer(taken.step, taken.leir),
+        answer=write_answer(taken.step, taken.leir),
         verification=found.verification,
         tokens=Tokens(**answer["tokens"]),
         tool_versions=source.tool_versions,

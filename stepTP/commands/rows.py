@@ -149,8 +149,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Print one step row for reading."""
-    where, _, which = row.partition("#")
-    found = _find(Path(where), which or "0")
+    found, _ = find_row(row)
     if json:
         print_json(found.model_dump(mode="json"))
         return
@@ -209,8 +208,15 @@ def step_rows(where: Path) -> tuple[list["StepRow"], dict[str, "ProgramRow"]]:
     return steps, {row.id: row for row in rows if isinstance(row, ProgramRow)}
 
 
-def _find(where: Path, which: str) -> "StepRow":
-    steps, _ = step_rows(where)
+def find_row(row: str) -> tuple["StepRow", "ProgramRow | None"]:
+    """The step row that RUN#ROW names, and the program row of its source where the run has it. Raises InputError."""
+    where, _, which = row.partition("#")
+    steps, programs = step_rows(Path(where))
+    found = _chosen(steps, Path(where), which or "0")
+    return found, programs.get(found.source.id)
+
+
+def _chosen(steps: list["StepRow"], where: Path, which: str) -> "StepRow":
     if which.isdecimal() and len(which) < 16:
         found = list(islice(steps, int(which), int(which) + 1))
         if not found:
