@@ -80,6 +80,12 @@ def compare(name: str, actual: Array, expected: Expected) -> Difference:
     )
 
 
+def distance(a: Array, b: Array) -> Array:
+    """How far elements lie apart: 0 where they are equal, infinities too; NaN where either is NaN."""
+    with np.errstate(invalid="ignore"):
+        return np.where(a == b, 0.0, np.abs(np.subtract(a, b, dtype=np.float64)))
+
+
 def worse(a: Difference, b: Difference) -> Difference:
     """Two outputs, or two draws, in one: the larger figures, and the tolerance of the larger error."""
     largest, tightest = max((a.max_abs, -a.tolerance), (b.max_abs, -b.tolerance))

@@ -95,7 +95,8 @@ class Elements:
     def bounded(self) -> Bounded:
         done = self.complete()
         error = np.broadcast_to(np.asarray(done.error, dtype=float), self.size)
-        return Bounded(self.value.reshape(self.shape), error.reshape(self.shape), self.magnitude.reshape(self.shape))
+        magnitude = np.where(np.isinf(self.value), 0.0, self.magnitude)
+        return Bounded(self.value.reshape(self.shape), error.reshape(self.shape), magnitude.reshape(self.shape))
 
     def _counted(self, a: Running, magnitude: Array, iterations: int) -> Array | float:
         """How many terms each value counts for in a sum whose terms have the absolute sum `magnitude` so far.

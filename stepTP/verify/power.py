@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leir.syntax import Declaration, Program
-from stepTP.verify.compare import Expected
+from stepTP.verify.compare import Expected, distance
 from stepTP.verify.dropped import Runs, reductions
 from stepTP.verify.inputs import Kind
 from stepTP.verify.prepare import INEXACT, NOTICING, Trial, noticing
@@ -89,14 +89,14 @@ def _verdict(trials: Sequence[Trial], order: Sequence[int], wrong: Wrong) -> Lit
 
 
 def _refuses(expected: Expected, wrong: Array) -> bool:
-    off = np.abs(np.subtract(wrong, expected.value, dtype=np.float64)) > _CERTAIN * expected.tolerance
+    off = distance(wrong, expected.value) > _CERTAIN * expected.tolerance
     return bool(np.any(off | np.isnan(wrong)))
 
 
 def _is_same(expected: Expected, wrong: Array) -> bool:
-    largest = float(np.max(np.abs(expected.value), initial=0.0))
-    apart = np.abs(np.subtract(wrong, expected.value, dtype=np.float64))
-    return bool(np.all(apart <= _SAME * largest))
+    finite = np.isfinite(expected.value)
+    largest = float(np.max(np.abs(expected.value), initial=0.0, where=finite))
+    return bool(np.all(distance(wrong, expected.value) <= _SAME * largest))
 
 
 def _constant_passes(expected: Sequence[Expected]) -> bool:
