@@ -171,6 +171,7 @@ def test_arguments_may_address_anything() -> None:
             steps += [strategy(name)(path=path, kind=kind) for kind in (kind, "serial")]  # pyright: ignore[reportCallIssue]
         steps += [strategy("loop_reorder")(outer=path, inner=inner) for inner in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
+        steps += [strategy("reduction_factorization")(path=path, tensor=t, parts=2) for t in "ACD"]  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("cache_read_write")(path=path, tensor=tensor, scope=scope, side=side)  # pyright: ignore[reportCallIssue]
             for tensor in ("A", "C", "Z")

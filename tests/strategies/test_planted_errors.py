@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 
+from leir.interp import InterpreterError
 from leir.parser import parse
 from leir.syntax import Program
 from strategies import base
@@ -75,6 +76,15 @@ PLANTED = (
     Planted("set_storage_scope", "the dtype is lost", "Alloc(self.tensor, tensor.dtype,", 'Alloc(self.tensor, "f32",'),
     Planted("set_storage_scope", "padding is lost", "(undeclared.dtype, undeclared.shape) == (tensor.dtype, move.shape)", "undeclared.dtype == tensor.dtype"),
     Planted("set_storage_scope", "a size may be anything", "size <= largest", "size > 0"),
+    Planted("reduction_factorization", "parts are not combined", "cut.parts, cut.combining)", "cut.parts)"),
+    Planted("reduction_factorization", "the tail is not guarded", "tail = loop.extent % size", "tail = 0"),
+    Planted("reduction_factorization", "guarded parts start from nothing", "ahead = [cut.initial] if cut.is_guarded else []", "ahead = []"),
+    Planted("reduction_factorization", "all parts of a row are one", "part.variable, *(level", "*(level"),
+    Planted("reduction_factorization", "rows share their parts", "*(level.variable for level in around), part", "part"),
+    Planted("reduction_factorization", "a sum may be used inside", "uses == 1, evidence", "True, evidence"),
+    Planted("reduction_factorization", "floats count as exact", "in reorderable_accumulations(program, self.path, exact=True)", "in reorderable_accumulations(program, self.path)"),
+    Planted("reduction_factorization", "a largest value starts from zero", 'return Unary("-", Real(math.inf)) if least else Real(math.inf)', "return Real(0.0)"),
+    Planted("reduction_factorization", "guards of single terms go with the parts", "variables_of(g.condition) <= known and", ""),
     Planted("cache_read_write", "the copy comes after the reads", "(alloc, plan.copied, nest) if", "(alloc, nest, plan.copied) if"),
     Planted("cache_read_write", "results are not stored back", "(alloc, nest, plan.stored)", "(alloc, nest)"),
     Planted("cache_read_write", "the nest may write what is copied", "not writes, f", "True, f"),
@@ -155,7 +165,7 @@ def caught(cls: type[Strategy]) -> str:
             for step in keyed("planted", number).sample(steps, min(6, len(steps))):
                 if changes_meaning(program, step):
                     return "meaning"
-    except (AssertionError, LookupError, TypeError, ValueError) as crash:
+    except (AssertionError, InterpreterError, LookupError, TypeError, ValueError) as crash:
         return f"crash ({type(crash).__name__})"
     return ""
 

@@ -1,0 +1,252 @@
+"""Cuts a reduction in parts: each part accumulates into an element of its own, and a second nest combines the parts.
+
+    Before    L^{n}_{x}[...T_{e}+=f(x);...]
+    After     L^{k}_{p}L^{n/k}_{x}[...R_{p}+=f(p*(n/k)+x);...]L^{k}_{p}[T_{e}+=R_{p};]
+
+The partial results have a dimension for the part, one for each loop below that the result is subscripted by, and one
+for each loop around, so that none is shared. Where a part may get no term, under a guard, a nest ahead sets all of them
+to the operator's identity. With as many parts as iterations no loop is left within a part.
+
+Legal when: the loop is reduced over, nothing else in it uses the result, and the terms may be regrouped: they are of
+the result's kind, so that nothing but rounding can depend on it. Sums and products of floats are rounded otherwise.
+
+Pays when: the parts can run at once, as threads or lanes, where one accumulator makes every term wait for the one
+before it. The price is the memory of the parts and a second, short reduction.
+
+Inverse: none in one step.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from leir.analysis.access import tensors
+from leir.edit import (
+    accesses,
+    enclosing,
+    insert_at,
+    loops_around,
+    nested,
+    replace_at,
+    statement_at,
+    variables_of,
+    walk,
+)
+from leir.names import free_variables, substitute_each, unused_tensor, unused_variable, variables_around
+from leir.printer import expression_text, header_text, statement_text
+from leir.syntax import (
+    Access,
+    Alloc,
+    AssignOp,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Program,
+    Real,
+    Stmt,
+    Unary,
+    Variable,
+)
+from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, path_text, statement_or_none
+from strategies.blocks import block_index, guarded, loops_of_nest, reorderable_accumulations, tail_guard
+
+PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
+MOST = 1024  # parts that candidates propose
+NAMES: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum"}
+INTEGER_BITS: dict[DType, int] = {"i8": 8, "i32": 32, "i64": 64}
+
+
+class ReductionFactorization(Strategy):
+    name: ClassVar[str] = "reduction_factorization"
+    level: ClassVar[Level] = "operator"
+    bit_exact: ClassVar[BitExact] = "depends"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{equation} takes the {extent} terms of loop {variable} at {path} one after the other; {parts} partial "
+        "results can take theirs at once.",
+        "The {word} over {variable} at {path} ties all {extent} iterations to one element. In {parts} parts, those of "
+        "different parts are independent.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{equation} becomes {new_equation} below {new_header}, and a nest at {combined} combines the parts: "
+        "{combination}.",
+        "A nest ahead sets {partial} to {identity}, the identity of the {word}, since a part may get no term. "
+        "{equation} becomes {new_equation}, and a nest at {combined} combines the parts.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "No two iterations of {part} share an element of {partial}. The {exact_word} does not depend on how its terms "
+        "are grouped, so every bit stays.",
+        "No two iterations of {part} share an element of {partial}. The terms of the {rounded_word} are grouped anew, "
+        "so results agree to rounding, not bit for bit.",
+    )
+
+    path: Path
+    tensor: str
+    parts: int = Field(ge=2)
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["ReductionFactorization"]:
+        for path, node in walk(program):
+            if isinstance(node, Loop) and node.kind in ("L", "U") and node.extent > 1:
+                sizes = [n for n in PARTS if n < node.extent] + [node.extent] * (node.extent <= MOST)
+                for tensor in dict.fromkeys(e.target.tensor for _, e in _reductions(node)):
+                    yield from (cls(path=path, tensor=tensor, parts=parts) for parts in sizes)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        loop = statement_or_none(program, self.path)
+        yield Fact("path-is-a-loop", isinstance(loop, Loop), describe_at(program, self.path))
+        assert isinstance(loop, Loop)
+        enough = self.parts <= loop.extent
+        yield Fact("parts-are-not-more", enough, f"{self.parts} parts of {loop.extent} iterations of {loop.variable}")
+        found = [equation for _, equation in _reductions(loop) if equation.target.tensor == self.tensor]
+        evidence = f"{counted(len(found), 'equation')} below {loop.variable} accumulates into {self.tensor} across it"
+        yield Fact("loop-is-reduced-over", len(found) == 1, evidence)
+        (equation,) = found
+        alloc = tensors(program)[self.tensor].alloc or ()
+        outside = alloc[: len(self.path)] != self.path
+        where = "outlives an iteration of" if outside else "is made anew in each iteration of"
+        yield Fact("result-lives-outside", outside, f"{self.tensor} {where} {loop.variable}")
+        uses = sum(access.tensor == self.tensor for access in accesses(loop))
+        times = counted(uses, "place")
+        evidence = f"{self.tensor} stands in {times} below {loop.variable}, one of them {statement_text(equation)}"
+        yield Fact(
+            "result-is-not-used-inside", uses == 1, evidence if uses > 1 else evidence.replace("one of them ", "")
+        )
+        free = self._equation_path(program) in reorderable_accumulations(program, self.path)
+        how = "may be regrouped" if free else "are cut to integers one by one, so that their order counts"
+        yield Fact("terms-may-be-regrouped", free, f"the terms of the {NAMES[equation.op]} {how}")
+
+    def rewrite(self, program: Program) -> Program:
+        cut = self._cut(program)
+        ahead = [cut.initial] if cut.is_guarded else []
+        after = replace_at(program, self.path, *ahead, cut.parts, cut.combining)
+        dtype, partial = self._dtype(program), cut.term.target.tensor
+        if dtype == program.outputs[0].dtype:
+            return after  # an undeclared tensor is just that
+        return insert_at(after, (0,), Alloc(partial, dtype, "g", tensors(after)[partial].shape))
+
+    def is_bit_exact(self, program: Program) -> bool:
+        return self._equation_path(program) in reorderable_accumulations(program, self.path, exact=True)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        cut, loop = self._cut(before), statement_at(before, self.path)
+        assert isinstance(loop, Loop)
+        word = NAMES[cut.combination.op]
+        nest = next(path for path, node in walk(after) if node == cut.combining)
+        equation = statement_at(before, self._equation_path(before))
+        result = {
+            "path": path_text(self.path),
+            "variable": loop.variable,
+            "extent": str(loop.extent),
+            "parts": str(cut.parts.extent),
+            "part": cut.parts.variable,
+            "word": word,
+            "equation": statement_text(equation).rstrip(";"),
+            "new_equation": statement_text(cut.term).rstrip(";"),
+            "partial": cut.term.target.tensor,
+            "new_header": header_text(loops_of_nest(cut.parts)),
+            "combined": path_text(nest),
+            "exact_word" if self.is_bit_exact(before) else "rounded_word": word,
+        }
+        if cut.is_guarded:
+            result["identity"] = expression_text(_identity(cut.term.op, self._dtype(before)))
+        else:
+            result["combination"] = statement_text(cut.combination).rstrip(";")
+        return result
+
+    def _equation_path(self, program: Program) -> Path:
+        inner = next(p for p, e in _reductions(statement_at(program, self.path)) if e.target.tensor == self.tensor)
+        return (*self.path, *inner)
+
+    def _cut(self, program: Program) -> "_Cut":
+        loop = statement_at(program, self.path)
+        assert isinstance(loop, Loop)
+        place = self._equation_path(program)
+        equation = statement_at(program, place)
+        assert isinstance(equation, Equation)
+        size = -(-loop.extent // self.parts)
+        count = -(-loop.extent // size)
+        part = replace(loop, extent=count, first=loop.first if size == 1 else 0, body=())
+        below = [level for path, level in enclosing(program, place) if len(path) > len(self.path)]
+        kept = [level for level in below if isinstance(level, Loop) and level.variable in variables_of(equation.target)]
+        around = loops_around(program, self.path)
+        names = [*(level.variable for level in around), part.variable, *(level.variable for level in kept)]
+        partial = Access(unused_tensor(program), tuple(map(Variable, names)))
+        inner = unused_variable(variables_around(program, self.path) | set(free_variables(loop)))
+        index = block_index(loop, size, inner) if size > 1 else Variable(loop.variable)
+        whole = substitute_each(loop.body, {loop.variable: index})
+        numbered = replace_at(program, self.path, replace(loop, body=whole))
+        terms = statement_at(numbered, place)
+        assert isinstance(terms, Equation)
+        term = Equation(partial, equation.op, terms.value)
+        accumulating = statement_at(replace_at(numbered, place, term), self.path)
+        assert isinstance(accumulating, Loop)
+        body = accumulating.body
+        if size > 1:
+            tail = loop.extent % size
+            body = guarded(body, tail_guard(loop, size, inner)) if tail else body
+            body = (Loop("L", inner, size, loop.first, body),)
+        known = {level.variable for level in (*around, *kept)}
+        closed = [g for g in below if isinstance(g, Guard) and variables_of(g.condition) <= known and not _reads(g)]
+        loops = [replace(level, kind="L") if level.kind == "V" else level for level in kept]
+        combination = Equation(equation.target, equation.op, partial)
+        (initial,) = nested(
+            [part, *loops, *closed], (Equation(partial, "=", _identity(equation.op, self._dtype(program))),)
+        )
+        (combining,) = nested([*loops, *closed, replace(part, kind="L")], (combination,))
+        is_guarded = len(closed) < sum(isinstance(level, Guard) for level in below)
+        return _Cut(replace(part, body=body), term, combination, initial, combining, is_guarded)
+
+    def _dtype(self, program: Program) -> DType:
+        return tensors(program)[self.tensor].dtype
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The loop over parts, its `term` equation, the `combination` of parts, and the nests that set and combine them.
+
+    `is_guarded`: a part may get no term.
+    """
+
+    parts: Loop
+    term: Equation
+    combination: Equation
+    initial: Stmt
+    combining: Stmt
+    is_guarded: bool
+
+
+def _reductions(loop: Stmt) -> Iterator[tuple[Path, Equation]]:
+    """The accumulations below a loop whose element does not depend on it, with their paths from it."""
+    assert isinstance(loop, Loop)
+    for path, node in walk(loop):
+        if isinstance(node, Equation) and node.op != "=" and loop.variable not in variables_of(node.target):
+            yield path, node
+
+
+def _reads(guard: Guard) -> bool:
+    return any(accesses(guard.condition))
+
+
+def _identity(op: AssignOp, dtype: DType) -> Expr:
+    """What an accumulation by `op` starts from, as an expression of the tensor's type."""
+    floats = dtype not in INTEGER_BITS
+    match op:
+        case "+=":
+            return Real(0.0) if floats else Integer(0)
+        case "*=":
+            return Real(1.0) if floats else Integer(1)
+        case "max=" | "min=":
+            least = op == "max="
+            if floats:
+                return Unary("-", Real(math.inf)) if least else Real(math.inf)
+            bits = INTEGER_BITS[dtype]
+            return Unary("-", Integer(2 ** (bits - 1))) if least else Integer(2 ** (bits - 1) - 1)
+        case "=":
+            raise ValueError("an assignment starts from nothing")
