@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from stepTP.commands import build, language, listing, rows, scoring, steps, translating
+from stepTP.commands import build, language, listing, measure, rows, scoring, steps, translating
 
 app = typer.Typer(
     name="steptp",
@@ -34,6 +34,7 @@ app.command("lower")(language.lower)
 app.command("candidates")(steps.candidates)
 app.command("apply")(steps.apply)
 app.command("verify")(rows.verify)
+app.command("measure")(measure.measure)
 app.command("replay")(rows.replay)
 app.command("score")(scoring.score)
 app.command("stats")(rows.stats)
@@ -44,8 +45,10 @@ _EXPECTED = {
     "stepTP.commands.show": ("InputError",),
     "stepTP.config": ("ConfigError",),
     "stepTP.manifest": ("RunError",),
+    "stepTP.measurements": ("MeasureError",),
     "stepTP.records": ("RowError",),
     "stepTP.tokens": ("NoVocabulary",),
+    "stepTP.verify.devices": ("DeviceBusy",),
     "stepTP.verify.spawn": ("PoolError",),
     "strategies.catalog": ("StepError",),
     "leir.parser": ("ParseError",),

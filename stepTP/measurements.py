@@ -11,12 +11,13 @@ One program is timed at a time, in a worker process that may die; the table's de
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from stepTP.config import Config
 from stepTP.identity import tool_versions
 from stepTP.manifest import load_manifest, locked
 from stepTP.records import (
@@ -39,6 +40,7 @@ from stepTP.verify.pool import Failure, Pool
 from stepTP.walk import Jobs
 
 TABLE = "measurements.jsonl"
+RESIZE = "stepTP.sizes.at_sizes"
 DESCRIBE = "stepTP.verify.measure.task.describe_machine"
 TIME = {"program": "stepTP.verify.measure.task.time_program", "eager": "stepTP.verify.measure.task.time_eager"}
 
@@ -58,12 +60,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A program to time. `parent`: the state that `path[-1]`, the last of the steps to it, was taken at."""
+    """A program to time. `parent`: the state that `path[-1]`, the last of the steps to it, was taken at.
+
+    `problem`: why there is none, where it should be timed at sizes at which its steps do not apply.
+    """
 
     leir: str
     state_id: str
     parent: str | None = None
     path: tuple[Step, ...] = ()
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ def measure_states(
     if isinstance(answer, Failure):
         raise MeasureError(f"{request.target}: {answer.message}")
     machine = Machine(**answer)
-    plain = State(source.leir, source.state_id)
+    plain = next((s for s in states if s.state_id == source.state_id), State(source.leir, source.state_id))
     timings: dict[tuple[Subject, str], Timing | None] = {}
     programs = (plain, *(state for state in states if state.state_id != source.state_id))
     wanted: list[tuple[Subject, State]] = [("eager", plain)] if source.torch_code else []
@@ -148,6 +154,8 @@ def _row(source: Source, subject: Subject, state: State, request: Request, machi
 
 
 def _timed(jobs: Jobs, source: Source, state: State, request: Request, row: MeasurementRow) -> MeasurementRow:
+    if state.problem:
+        return row.model_copy(update={"message": state.problem})
     payload = {
         "source": {"id": source.id, "torch_code": source.torch_code},
         "leir_source": source.leir,
@@ -202,11 +210,12 @@ def measure_run(
     limit: int | None = None,
     again: bool = False,
     timeout_s: float = 300.0,
-    progress: Callable[[MeasurementRow], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[MeasurementRow]:
     """Times what the run's table lacks (`again`: everything), and returns the rows of what was asked for.
 
-    Raises RunError where another process works in the folder, DeviceBusy, MeasureError, and what reading a run raises.
+    `progress` hears how many subjects are done, of how many. Raises RunError where another process works in the folder,
+    DeviceBusy, MeasureError, and what reading a run raises.
     """
     load_manifest(folder)
     rows: list[MeasurementRow] = []
@@ -217,16 +226,59 @@ def measure_run(
         steps = [row for row in run_rows(folder, "steps") if isinstance(row, StepRow)]
         append = stack.enter_context(appending(folder / TABLE))
         known = {} if again else {row.id: row for row in read_measurements(folder / TABLE)}
-        gpus = cuda_devices()[:1] if request.target == "cuda" else ()
-        pool = stack.enter_context(Pool(1, timeout_s, gpus=gpus))
-        for given in limited(states_of(programs, steps), limit):
-            for row in measure_states(pool, *given, request, known):
+        pool = stack.enter_context(_one_worker(request, timeout_s))
+        groups = limited(states_of(programs, steps), limit)
+        total = sum(len(states) + 1 for _, states in groups)
+        for group in groups:
+            source, states = resized(pool, *group, request.sizes) if request.sizes else group
+            for row in measure_states(pool, source, states, request, known):
                 if known.get(row.id) != row:
                     append(row)
                 rows.append(row)
                 if progress:
-                    progress(row)
+                    progress(len(rows), total)
     return rows
+
+
+def measure_alone(source: Source, request: Request, timeout_s: float = 300.0) -> list[MeasurementRow]:
+    """Times a source's plain program and its module, into no table. Raises as `measure_run` does."""
+    with device_alone(request.target), _one_worker(request, timeout_s) as pool:
+        return list(measure_states(pool, source, (), request))
+
+
+def _one_worker(request: Request, timeout_s: float) -> Pool:
+    """A pool that runs one job at a time, on the first GPU where one is asked for."""
+    return Pool(1, timeout_s, gpus=cuda_devices()[:1] if request.target == "cuda" else ())
+
+
+def verified_as(folder: Path, request: Request) -> Request:
+    """The request with the draws and the seed of a run's own verification. Raises MeasureError, RunError."""
+    begun = load_manifest(folder).identity
+    try:
+        draws = Config.model_validate(begun.config).verify.draws
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        named = ".".join(map(str, first["loc"]))
+        raise MeasureError(f"{folder}: {named}: {first['msg']}: build it again") from None
+    return replace(request, draws=draws, seed=begun.seed)
+
+
+def resized(jobs: Jobs, source: Source, states: list[State], sizes: Mapping[str, Any]) -> tuple[Source, list[State]]:
+    """The source with other values of its constants, and its states: every step taken again from there.
+
+    A state keeps the id that it has in the run. One whose steps do not apply at these sizes has a problem instead of a
+    program; so have all where the source has no such constants.
+    """
+    paths = [[step.model_dump() for step in state.path] for state in states]
+    payload = {"code": source.torch_code, "file": source.id, "sizes": dict(sizes), "paths": paths}
+    answer = jobs.submit(RESIZE, payload, near=source.id).result()
+    if isinstance(answer, Failure):
+        return source, [replace(state, problem=answer.message) for state in states]
+    made = [
+        replace(state, leir=found["leir"], problem=found["problem"])
+        for state, found in zip(states, answer["states"], strict=True)
+    ]
+    return replace(source, torch_code=answer["torch_code"], leir=answer["leir"]), made
 
 
 def read_measurements(file: Path) -> list[MeasurementRow]:

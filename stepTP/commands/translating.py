@@ -34,7 +34,7 @@ def translate(
 
     from stepTP.verify.pool import Pool
 
-    overrides = dict(_override(text) for text in set_ or [])
+    overrides = dict(override(text) for text in set_ or [])
     files = [file for path in paths for file in _files(path)]
     sources = [_source(file) for file in files]
     targets = _targets(files, out) if out else {}
@@ -97,8 +97,8 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def _override(text: str) -> tuple[str, Any]:
-    """NAME=VALUE as a name and a number, boolean or text."""
+def override(text: str) -> tuple[str, Any]:
+    """NAME=VALUE of an option --set, as a name and a number, boolean or text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise InputError(f"--set {text}: write NAME=VALUE, like --set batch_size=4")

@@ -75,6 +75,18 @@ def load_text(
     return _load(ModuleType(f"source_{digest[:16]}"), code, file, overrides or {}, seed, name, evaluation)
 
 
+def with_constants(code: str, file: str, constants: Mapping[str, Any]) -> str:
+    """The text of a program with other values of constants that it assigns at its top level. Raises SourceError."""
+    lines = code.encode().splitlines(keepends=True)  # columns of the tree count bytes
+    for statement, value in reversed(_assigned(_parsed(code, file), file, constants)):
+        old = statement.value
+        assert old is not None and old.end_lineno is not None and old.end_col_offset is not None
+        first, last = lines[old.lineno - 1], lines[old.end_lineno - 1]
+        changed = first[: old.col_offset] + repr(value).encode() + last[old.end_col_offset :]
+        lines[old.lineno - 1 : old.end_lineno] = [changed]
+    return b"".join(lines).decode()
+
+
 def _importable(module: str, name: str, overrides: Mapping[str, Any], seed: int, evaluation: bool) -> LoadedSource:
     try:
         spec = importlib.util.find_spec(module)
@@ -126,23 +138,36 @@ def _built(model: type[torch.nn.Module], arguments: Any) -> torch.nn.Module:
 
 
 def _compiled(code: str, file: str, overrides: Mapping[str, Any]) -> CodeType:
+    tree = _parsed(code, file)
+    for statement, value in _assigned(tree, file, overrides):
+        assert statement.value is not None
+        statement.value = ast.copy_location(ast.Constant(value), statement.value)
+    return compile(tree, file, "exec")
+
+
+def _parsed(code: str, file: str) -> ast.Module:
     try:
-        tree = ast.parse(code, file)
+        return ast.parse(code, file)
     except (SyntaxError, ValueError) as error:
         raise SourceError(file, getattr(error, "lineno", 0) or 0, f"is no Python: {error}") from None
+
+
+def _assigned(
+    tree: ast.Module, file: str, overrides: Mapping[str, Any]
+) -> list[tuple[ast.Assign | ast.AnnAssign, Any]]:
+    """The assignments of these constants at the top level, in order, each with its new value. Raises SourceError."""
+    found: list[tuple[ast.Assign | ast.AnnAssign, Any]] = []
     left = dict(overrides)
     for statement in tree.body:
         match statement:
-            case ast.Assign([ast.Name(name)], old) | ast.AnnAssign(ast.Name(name), _, ast.expr() as old) if (
-                name in overrides
-            ):
-                statement.value = ast.copy_location(ast.Constant(overrides[name]), old)
+            case ast.Assign([ast.Name(name)], _) | ast.AnnAssign(ast.Name(name), _, ast.expr()) if name in overrides:
+                found.append((statement, overrides[name]))
                 left.pop(name, None)
             case _:
                 pass
     if left:
         raise SourceError(file, 0, f"assigns no {', '.join(left)} at its top level, so it cannot be overridden")
-    return compile(tree, file, "exec")
+    return found
 
 
 def _called(function: Callable[[], Result], file: str, seed: int, part: str) -> Result:

@@ -95,8 +95,19 @@ def test_sets_take_turns_in_every_repeat() -> None:
     subject = Counted(sets=3)
     samples = take_samples(subject, Even(subject, 1e-4), TimingPlan(repeats=5, warm_up_s=0.0, repeat_s=4e-4))
     assert samples.runs_per_repeat == 4
-    assert subject.ran == [number % 3 for number in range(len(subject.ran))]
+    turns = [number % 3 for number in range(len(subject.ran) + 1)]
+    assert subject.ran == turns[:-21] + turns[-20:]  # one turn is left out before the 5 repeats of 4 runs
     assert samples.warm_up_runs == 3
+    assert sorted(samples.timed_sets) == [0, 1, 2]
+
+
+def test_inputs_are_refreshed_after_the_warm_up_and_before_every_timed_run() -> None:
+    subject, ran_before = Counted(sets=50), list[int]()
+    plan = TimingPlan(repeats=5, warm_up_s=0.0, repeat_s=4e-4)
+    samples = take_samples(subject, Even(subject, 1e-4), plan, lambda: ran_before.extend(subject.ran))
+    assert len(ran_before) >= 50
+    assert tuple(subject.ran[len(ran_before) :]) == samples.timed_sets
+    assert len(samples.timed_sets) == 20
 
 
 def test_median_and_quartiles_are_of_runs() -> None:

@@ -79,19 +79,24 @@ def program_rotation(residents: Sequence[Resident], target: Target) -> Rotation:
     return Rotation(tuple(partial(r.function, *r.tensors) for r in residents), target)
 
 
-def require_fresh_outputs(residents: Sequence[Resident], sets: Sequence[Inputs], outputs: tuple[str, ...]) -> None:
-    """What the timed runs left in every set's outputs is what a run on its inputs, over poison, gives: bit for bit.
+def give_inputs(residents: Sequence[Resident], sets: Sequence[Inputs]) -> None:
+    """Puts other inputs into the sets; outputs and workspace stay as the last run left them."""
+    for resident, inputs in zip(residents, sets, strict=True):
+        resident.write(inputs)
+
+
+def require_fresh_outputs(resident: Resident, inputs: Inputs, outputs: tuple[str, ...]) -> None:
+    """What the timed runs left in a set's outputs is what a run on its inputs, over poison, gives: bit for bit.
 
     Raises Unmeasured: a program that keeps results, skips runs or changes its inputs is as fast as it likes.
     """
-    for resident, inputs in zip(residents, sets, strict=True):
-        left = resident.read(outputs)
-        resident.write(resident.executable.new_buffers(inputs))
-        resident.start()
-        again = resident.read(outputs)
-        for name in outputs:
-            if not same_bits(left[name], again[name]):
-                raise Unmeasured(f"{name} after the timed runs is not what a run on its inputs gives")
+    left = resident.read(outputs)
+    resident.write(resident.executable.new_buffers(inputs))
+    resident.start()
+    again = resident.read(outputs)
+    for name in outputs:
+        if not same_bits(left[name], again[name]):
+            raise Unmeasured(f"{name} after the timed runs is not what a run on its inputs gives")
 
 
 def eager_rotation(loaded: LoadedSource, translation: Translation, sets: Sequence[Inputs], target: Target) -> Rotation:

@@ -11,7 +11,7 @@ other code than was verified, so it is verified itself, after it was timed, on t
 """
 
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from stepTP.verify.measure.roofline import is_impossible, least_work, roofline
 from stepTP.verify.measure.subjects import (
     clock_of,
     eager_rotation,
+    give_inputs,
     program_rotation,
     require_fresh_outputs,
     resident_sets,
@@ -67,9 +68,12 @@ def time_program(payload: dict[str, Any]) -> dict[str, Any]:
         sets = timing_sets(key, _sets(each, target))
         residents = resident_sets(executable, sets)
         subject = program_rotation(residents, target)
-        samples = take_samples(subject, clock_of(target), plan)
+        others = (*sets[1:], sets[0])
+        samples = take_samples(subject, clock_of(target), plan, refresh=partial(give_inputs, residents, others))
         answer["clocks"] = clocks(target)
-        require_fresh_outputs(residents, sets, tuple(d.tensor for d in program.outputs))
+        outputs = tuple(declaration.tensor for declaration in program.outputs)
+        for number in samples.timed_sets:
+            require_fresh_outputs(residents[number], others[number], outputs)
     trials = prepared_trials(key)
     conduct = observe(executable, trials.trials)
     answer["verification"] = [verdict_entry(target, trials.names, conduct, None)]

@@ -1,6 +1,7 @@
 """The timing protocol, for anything that runs on sets of inputs in turn.
 
     warm-up    every set once at least, and until `warm_up_s` has gone by
+    refresh    the sets get other inputs: what a program kept of the warm-up is of no use
     a repeat   so many runs, back to back, that they take `repeat_s` or more; the clock starts on an idle device and is
                read when all that they started is done
     a figure   median, first and third quartile of `repeats` repeats, each divided by its runs
@@ -101,6 +102,7 @@ class Samples:
     disturbed: float
     runs_per_repeat: int
     warm_up_runs: int
+    timed_sets: tuple[int, ...]  # those that ran after `refresh`
 
     @property
     def median(self) -> float:
@@ -113,8 +115,14 @@ class Samples:
         return first, third
 
 
-def take_samples(subject: Subject, clock: Clock, plan: TimingPlan) -> Samples:
-    """Times the subject by the protocol. Raises Unmeasured where work goes on after the clock was read."""
+def take_samples(
+    subject: Subject, clock: Clock, plan: TimingPlan, refresh: Callable[[], None] = lambda: None
+) -> Samples:
+    """Times the subject by the protocol. Raises Unmeasured where work goes on after the clock was read.
+
+    `refresh` is called before the repeats: it gives the sets inputs that they have not seen, so that what was computed
+    in the warm-up is of no use.
+    """
     turn = count()
 
     def runs(number: int) -> Callable[[], None]:
@@ -130,6 +138,9 @@ def take_samples(subject: Subject, clock: Clock, plan: TimingPlan) -> Samples:
     while number < plan.most_runs and estimate * number < plan.repeat_s:
         number = min(plan.most_runs, max(2 * number, math.ceil(plan.repeat_s / estimate)))
         estimate = max(clock.time(runs(number), subject.synchronise).device / number, 1e-9)
+    refresh()
+    subject.synchronise()
+    first = next(turn) + 1
     repeats = max(_FEWEST, min(plan.repeats, int(plan.budget_s / (estimate * number))))
     with _no_collection():
         lapses, taken = list[Lapse](), [_times_preempted()]
@@ -143,7 +154,8 @@ def take_samples(subject: Subject, clock: Clock, plan: TimingPlan) -> Samples:
         )
     launch = statistics.median(lapse.launch for lapse in lapses) / number
     disturbed = sum(before < after for before, after in pairwise(taken)) / repeats
-    return Samples(tuple(lapse.device / number for lapse in lapses), launch, disturbed, number, warmed)
+    timed = tuple((first + n) % subject.sets for n in range(min(subject.sets, repeats * number)))
+    return Samples(tuple(lapse.device / number for lapse in lapses), launch, disturbed, number, warmed, timed)
 
 
 def _times_preempted() -> int:

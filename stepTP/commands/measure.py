@@ -1,0 +1,118 @@
+"""The command measure: how long verified programs take, on a device that does nothing else."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stepTP.commands.show import InputError, Json, Target, name_of, print_json, print_table
+
+if TYPE_CHECKING:
+    from stepTP.measurements import Request
+    from stepTP.records import Comparison, MeasurementRow
+
+
+def measure(
+    where: Annotated[str, typer.Argument(help="The folder of a run, or one LEIR program; - reads standard input.")],
+    target: Annotated[Target, typer.Option(help="On what.")] = Target.llvm,
+    limit: Annotated[int | None, typer.Option(help="So many states, of all sources in turn.", min=1)] = None,
+    repeats: Annotated[int, typer.Option(help="Repeats that a figure is the median of.", min=3)] = 30,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE for a constant of the sources: at other sizes; may be given again."),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Measure what the table has already, too.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds for one program.", min=1)] = 300.0,
+    json: Json = False,
+) -> None:
+    """Time programs against their parents, their source and PyTorch. Continues where it was stopped.
+
+    Let nothing else run meanwhile. Exit code 1 if a program has no latency that may be believed.
+    """
+    from stepTP.commands.translating import override
+    from stepTP.measurements import Request
+    from stepTP.verify.devices import cuda_devices
+    from stepTP.verify.measure.timing import TimingPlan
+
+    if target is Target.cuda and not cuda_devices():
+        raise InputError(f"{where}: no CUDA device here: give --target llvm, or measure where there is a GPU")
+    request = Request(target.value, TimingPlan(repeats=repeats), sizes=dict(override(text) for text in set_ or []))
+    if Path(where).is_dir():
+        rows = _run_rows(Path(where), request, limit, again, timeout)
+    elif set_ or limit or again:
+        raise InputError(f"{name_of(where)}: --set, --limit and --again are for the folder of a run")
+    else:
+        rows = _file_rows(where, request, timeout)
+    if json:
+        print_json([row.model_dump(mode="json") for row in rows])
+    else:
+        show_rows(rows)
+    if not rows or any(row.status != "ok" for row in rows if row.subject == "program"):
+        raise typer.Exit(1)
+
+
+def _run_rows(
+    folder: Path, request: "Request", limit: int | None, again: bool, timeout: float
+) -> "list[MeasurementRow]":
+    from tqdm import tqdm
+
+    from stepTP.measurements import measure_run, verified_as
+
+    bar: Any = tqdm(unit="program", desc="measure", disable=None)
+
+    def progress(done: int, of: int) -> None:
+        bar.total = of
+        bar.update(done - bar.n)
+
+    with bar:
+        request = verified_as(folder, request)
+        return measure_run(folder, request, limit=limit, again=again, timeout_s=timeout, progress=progress)
+
+
+def _file_rows(file: str, request: "Request", timeout: float) -> "list[MeasurementRow]":
+    """The row of one program, which is its own reference: it has no parent, source or module to be compared with."""
+    from leir.canonical import state_id
+    from leir.printer import to_text
+    from stepTP.commands.language import well_formed
+    from stepTP.measurements import Source, measure_alone
+
+    program = well_formed(file)
+    source = Source(name_of(file), "", "", to_text(program), state_id(program))
+    return measure_alone(source, request, timeout)
+
+
+def show_rows(rows: "Sequence[MeasurementRow]") -> None:
+    """The rows as a table, then what is wrong with those that are not ok."""
+    if not rows:
+        print("nothing to measure")
+        return
+    header = ("program", "source", "step", "us", "spread", "vs parent", "vs source", "vs eager", "roofline")
+    print_table(header, [_cells(row) for row in rows])
+    machine, wrong = rows[0].machine, [row for row in rows if row.status != "ok"]
+    for row in wrong:
+        print(f"{row.source_id} {row.state_id[:8]}: {row.status}: {row.message}")
+    cold = sum(row.timing.cold for row in rows if row.timing)
+    print(
+        f"{len(rows) - len(wrong)} of {len(rows)} timed on {machine.device} ({machine.target}), {cold} from cold caches"
+    )
+
+
+def _cells(row: "MeasurementRow") -> tuple[str, ...]:
+    timing, limit = row.timing, row.roofline
+    return (
+        "PyTorch eager" if row.subject == "eager" else row.state_id[:8],
+        row.source_id,
+        row.strategy or "",
+        f"{timing.median_us:.4g}" if timing else row.status,
+        f"{timing.spread_us:.2g}" if timing else "",
+        *(compared(c) for c in (row.speedup_vs_parent, row.speedup_vs_source, row.speedup_vs_eager)),
+        f"{limit.fraction:.1%} of {'memory' if limit.memory_us == limit.ceiling_us else 'compute'}" if limit else "",
+    )
+
+
+def compared(found: "Comparison | None") -> str:
+    """A speedup in words: its ratio and bin, or that it is within noise."""
+    if found is None:
+        return ""
+    return f"{found.ratio:.3g} {'within noise' if found.within_noise else found.bin}"
