@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stepTP.verify import wire
@@ -43,6 +43,7 @@ class Item:
     kills: int = 0  # workers lost to a signal from outside while it ran
     lasted_s: float = 0.0  # the longest that it ran before one
     trials: int = 0
+    orphaned: int = 0  # workers lost because the process that they come from ended while it ran
 
     def begin(self) -> bool:
         """Whether somebody still wants it."""
@@ -60,6 +61,7 @@ class Job:
     items: tuple[Item, ...]
     batch: bool  # whether the task takes items
     fresh: bool = False  # whether it needs a worker where nothing ran before
+    apart: bool = False  # whether that must share nothing with the other workers
     due: float = 0.0  # not before this time of the monotonic clock
     starts: int = 0  # workers lost before the task ran
 
@@ -68,11 +70,10 @@ class Job:
             return wire.frame(self.head + b"}")
         return wire.frame(self.head + b',"items":[' + b",".join(item.body for item in self.items) + b"]}")
 
-    def part(self, items: Sequence[Item], *, fresh: bool = False, delay_s: float = 0.0) -> "Job":
+    def part(self, items: Sequence[Item], *, fresh: bool = False, apart: bool = False, delay_s: float = 0.0) -> "Job":
         """Some of its items as a job."""
-        return Job(
-            self.task, self.head, self.near, tuple(items), self.batch, fresh, time.monotonic() + delay_s, self.starts
-        )
+        due = time.monotonic() + delay_s
+        return replace(self, items=tuple(items), fresh=fresh, apart=apart, due=due)
 
 
 def head(task: str, payload: dict[str, Any]) -> bytes:

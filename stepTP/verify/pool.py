@@ -21,6 +21,7 @@ its item runs again alone, and what comes then counts.
 and that programs do not die of (SIGKILL, SIGTERM, SIGHUP; the kernel's own for want of memory too): its items are tried
 again, later each time. A job to which that happens `_KILLS` times is put to trial: an idle worker lives as long as the
 job's did. If it lives, it was the job; if it is killed too, somebody kills workers, and the pool says so and stops.
+Where the process that workers come from ends, all go with it, and a job that ran each time is tried apart.
 
 Workers are forked from one process that has imported their tasks (`stepTP.verify.nursery`), each on a core of its own
 as far as no other pool has it, and on one of the GPUs given. Leaving the `with` block by an exception (Ctrl-C too)
@@ -50,10 +51,11 @@ START_S = 180.0  # seconds to start a worker and to import a task's module: torc
 _LOOK_AHEAD = 64  # how many waiting jobs are searched for one that suits a worker
 _HOMES = 4096  # how many `near`s are remembered
 _KILLS = 8  # deaths from outside after which a job is put to trial
+_ORPHANED = 2  # ends of the process that workers come from, after which a job that ran each time is kept apart
 _TRIALS = 3  # trials that show that somebody kills workers
 _TRIAL_S = 1.0  # how long an idle worker must live at least
 _STARTS = 8  # workers killed before they ran anything, in a row, after which there is no use in more
-_STAGES = 4  # that a task may tell of for each item
+_STAGES = 8  # that a task on several items may tell of for each; more of them are nonsense
 _REST = "stepTP.verify.worker.rest"
 
 
@@ -214,22 +216,21 @@ class Pool:
         if not wanted:
             return
         if len(wanted) < len(job.items):
-            job = job.part(wanted, fresh=job.fresh)
+            job = job.part(wanted, fresh=job.fresh, apart=job.apart)
         worker = self._live.get(number)
-        if worker is not None and job.fresh and worker.used:
+        if worker is not None and (job.apart or (job.fresh and worker.used)):
             self._drop(number)
             worker = None
         if worker is None:
-            worker = self._start(number, _module_of(job.task))
+            worker = self._start(number, _module_of(job.task), job.apart)
         left, at, begun = dict(enumerate(job.items)), None, time.monotonic()
+        told, most = 0, _STAGES * (len(left) + 1) if job.batch else 1
         try:
-            for message in worker.ask(job.request(), self._timeout_s, _STAGES * (len(left) + 1)):
+            for message in worker.ask(job.request(), self._timeout_s):
                 match message:
-                    case {"state": "running", "item": None}:
-                        at = None
-                    case {"state": "running", "item": int(place)} if place in left:
-                        at = place
-                    case {"state": "answered", "item": int(place), "result": result} if place in left and job.batch:
+                    case {"state": "running", "item": place} if told < most and (place is None or place in left):
+                        told, at = told + 1, place
+                    case {"state": "answered", "item": int(place), "result": result} if place == at:
                         at = None
                         left.pop(place).future.set_result(result)
                     case {"state": "done", "result": result}:
@@ -244,7 +245,7 @@ class Pool:
             self._drop(number)
             self._take_loss(number, job, lost, left, at, time.monotonic() - begun)
             return
-        if worker.resident_bytes() > self._memory_bytes // 2:
+        if job.apart or worker.resident_bytes() > self._memory_bytes // 2:
             self._drop(number)
 
     def _take_error(
@@ -271,12 +272,16 @@ class Pool:
             job.starts += 1
             if job.starts == (_STARTS if lost.outside else 2):
                 raise PoolError(f"workers end before they run anything: {lost.cause}\n{lost.detail}")
-            self._return(job.part(list(left.values()), fresh=True, delay_s=delay(job.starts - 1)))
+            again = job.part(list(left.values()), fresh=True, apart=job.apart, delay_s=delay(job.starts - 1))
+            self._return(again)
             return
         suspects, rest = suspects_among(left, at)
         again = [job.part(rest)] if rest else []
         for item in suspects:
-            if lost.outside:
+            if lost.nursery and not job.apart:
+                item.orphaned += 1
+                guilty = False
+            elif lost.outside:
                 item.kills += 1
                 item.lasted_s = max(item.lasted_s, lasted_s)
                 guilty = item.kills == _KILLS and self._is_guilty(number, item)
@@ -286,7 +291,8 @@ class Pool:
             if guilty:
                 item.future.set_result(Failure(lost.kind, job.task, lost.cause, detail=lost.detail))
             else:
-                again.insert(0, job.part([item], fresh=True, delay_s=delay(item.kills)))
+                apart = item.orphaned >= _ORPHANED
+                again.insert(0, job.part([item], fresh=True, apart=apart, delay_s=delay(item.kills)))
         self._return(*again)
 
     def _is_guilty(self, number: int, item: Item) -> bool:
@@ -294,7 +300,7 @@ class Pool:
         worker = self._start(number, _module_of(_REST))
         seconds = max(_TRIAL_S, 2 * item.lasted_s)
         try:
-            for _ in worker.ask(wire.encode({"task": _REST, "payload": {"seconds": seconds}}), 2 * seconds + 60, 1):
+            for _ in worker.ask(wire.encode({"task": _REST, "payload": {"seconds": seconds}}), 2 * seconds + 60):
                 pass
         except Lost as lost:
             self._drop(number)
@@ -304,7 +310,7 @@ class Pool:
             return False
         return True
 
-    def _start(self, number: int, module: str) -> WorkerProcess:
+    def _start(self, number: int, module: str, apart: bool = False) -> WorkerProcess:
         def note(worker: WorkerProcess | None) -> None:
             with self._changed:
                 if worker is None:
@@ -314,7 +320,7 @@ class Pool:
                 if self._killed:
                     worker.kill()
 
-        return self._spawner.spawn(number, module, note)
+        return self._spawner.spawn(number, module, note, apart)
 
     def _drop(self, number: int) -> None:
         with self._changed:

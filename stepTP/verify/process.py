@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from stepTP.verify import wire
 from stepTP.verify.kernel import read_text
@@ -29,7 +29,10 @@ class Lost(Exception):
     """The worker can no longer be used.
 
     `begun`: the task was running. `outside`: a signal ended it that a program sends itself only on purpose.
+    `nursery`: so it was with the process that all workers come from, which took them along.
     """
+
+    nursery = False
 
     def __init__(self, kind: FailureKind, cause: str, detail: str, *, begun: bool = False, outside: bool = False):
         super().__init__(cause)
@@ -38,6 +41,12 @@ class Lost(Exception):
         self.detail = detail
         self.begun = begun
         self.outside = outside
+
+
+class Nursery(Protocol):
+    """What workers are forked from (`stepTP.verify.spawn`)."""
+
+    def end(self, patience_s: float) -> object: ...
 
 
 class Unborn(Lost):
@@ -51,6 +60,7 @@ class WorkerProcess:
         """`bear` makes the process at the other ends of four pipes (`stepTP.verify.nursery`); its OSError is raised."""
         self._memory_bytes, self._start_s = memory_bytes, start_s
         self.used = False  # whether a task ran here
+        self.nursery: Nursery | None = None  # its own, which ends with it
         self._oom_kills = kills_for_memory()
         self._decoder = wire.Decoder()
         self._stderr = b""
@@ -87,26 +97,20 @@ class WorkerProcess:
             raise self._ended(begun=False)
         self._receive(self._start_s, "start", begun=False)
 
-    def ask(self, request: bytes, limit_s: float, stages: int) -> Iterator[dict[str, Any]]:
-        """The replies to one request; the last has a state of `_FINAL`. Raises Lost.
-
-        Each of at most so many stages that the task tells of has the time limit.
-        """
+    def ask(self, request: bytes, limit_s: float) -> Iterator[dict[str, Any]]:
+        """The replies to one request; the last has a state of `_FINAL`. Each has the time limit. Raises Lost."""
         self._stderr = b""
         self._oom_kills = kills_for_memory()
         self._write(request)
         message = self._receive(self._start_s, "import its task", begun=False)
         self.used = True
-        end = time.monotonic() + limit_s * stages
         while True:
             if message["state"] in ("memory", "device"):
                 raise self._lost(message["state"], str(message["message"]) or self._memory_cause(), begun=True)
             yield message
             if message["state"] in _FINAL:
                 return
-            if time.monotonic() > end:
-                raise self._lost("timeout", f"did not finish within {limit_s:g} s a stage", begun=True)
-            message = self._receive(limit_s, "finish", begun=True, end=end)
+            message = self._receive(limit_s, "finish", begun=True)
 
     def _write(self, request: bytes) -> None:
         """Writes all of a request, to a worker that may not read it."""
@@ -126,11 +130,11 @@ class WorkerProcess:
                 except BrokenPipeError:
                     raise self._ended(begun=False) from None
 
-    def _receive(self, limit_s: float, doing: str, *, begun: bool, end: float = float("inf")) -> dict[str, Any]:
+    def _receive(self, limit_s: float, doing: str, *, begun: bool) -> dict[str, Any]:
         poll = select.poll()
         for descriptor in (self._replies, self._errors, self._handle):
             poll.register(descriptor, select.POLLIN)
-        deadline, ended = min(time.monotonic() + limit_s, end), False
+        deadline, ended = time.monotonic() + limit_s, False
         while True:
             message = self._decoded(begun)
             if message is not None:
@@ -176,7 +180,9 @@ class WorkerProcess:
             return self._lost("crash", "the worker closed its output", begun)
         heard = os.read(self._status, STATUS.size) if _readable(self._status, _END_S) else b""
         if len(heard) < STATUS.size:
-            return self._lost("crash", "ended with its nursery", begun, outside=True)
+            lost = self._lost("crash", "ended with its nursery", begun, outside=True)
+            lost.nursery = True
+            return lost
         code = os.waitstatus_to_exitcode(STATUS.unpack(heard)[0])
         if -code == signal.SIGKILL and kills_for_memory() > self._oom_kills:
             return self._lost("memory", "killed by the kernel, which was out of memory", begun, outside=True)
@@ -207,6 +213,8 @@ class WorkerProcess:
         if self._handle >= 0 and _readable(self._status, _END_S):
             os.read(self._status, STATUS.size)
         self._forget()
+        if self.nursery is not None:
+            self.nursery.end(_END_S)
 
     def _forget(self) -> None:
         with self._killing:

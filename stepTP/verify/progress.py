@@ -17,7 +17,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The result of an item, by its place."""
+    """The result of the item that runs, by its place."""
 
     item: int
     result: Any

@@ -16,7 +16,7 @@ from stepTP.verify.machine import claim_core
 from stepTP.verify.process import Lost, Unborn, WorkerProcess, ended_how
 
 _TRIES = 8  # workers and nurseries killed in their first moment, in a row, after which there is no use in more
-_DELAY_S, _LONGEST_DELAY_S = 0.05, 2.0
+_DELAY_S, _LONGEST_DELAY_S = 0.02, 1.0
 _STDERR_BYTES = 4000  # how much of a nursery's output an error shows
 _END_S = 10.0  # how long a nursery may take to clean up
 _HASTE_S = 0.5  # the same where everything is to end at once
@@ -98,10 +98,13 @@ class Spawner:
         self._unfit: set[str] = set()  # that one has not
         self._ended = False
 
-    def spawn(self, place: int, module: str, note: Callable[[WorkerProcess | None], None]) -> WorkerProcess:
+    def spawn(
+        self, place: int, module: str, note: Callable[[WorkerProcess | None], None], apart: bool = False
+    ) -> WorkerProcess:
         """A worker that is ready, and has a module imported. Raises PoolError where none can be had.
 
         `note` hears of every process while it starts, so that another thread can kill it; None where it is gone.
+        `apart`: in a nursery of its own, so that whatever befalls that befalls no other worker.
         """
         claim, why = self._claims[place], ""
         request = {
@@ -113,7 +116,9 @@ class Spawner:
             with self._lock:
                 if self._ended:
                     raise PoolError("the pool has ended")
-                nursery = self._nursery = self._nursery or Nursery()
+                nursery = Nursery() if apart or self._nursery is None else self._nursery
+                if not apart:
+                    self._nursery = nursery
                 modules = [name for name in dict.fromkeys((*self._modules, module)) if name not in self._unfit]
                 bear = nursery.bearer({**request, "modules": modules})
                 try:
@@ -121,6 +126,7 @@ class Spawner:
                 except OSError:  # the nursery has ended
                     why = self._replace(nursery, modules)
                     continue
+                worker.nursery = nursery if apart else None
             note(worker)
             try:
                 worker.wait_until_ready()
@@ -152,7 +158,7 @@ class Spawner:
     def _replace(self, nursery: Nursery, asked: list[str], hung: bool = False) -> str:
         """Ends a nursery that made no worker; what to say of it. Raises PoolError where another would do no better."""
         if self._nursery is not nursery:
-            return "ended with its nursery"  # another thread saw to it
+            return "ended with its nursery"  # its worker's own, or another thread saw to it
         self._nursery = None
         code, words = nursery.end(_HASTE_S)
         why = f"did not start within {self._start_s:g} s" if hung else ended_how(code)

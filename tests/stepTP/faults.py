@@ -1,8 +1,10 @@
 """Tasks that go wrong, each in its own way; the pool's tests run them in workers."""
 
 import ctypes
+import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from stepTP.verify import wire
 from stepTP.verify.progress import Answered, Progress, Running
 
 _KEPT: list[np.ndarray] = []
@@ -140,3 +143,125 @@ def verify_or_abort(_: dict[str, Any], items: list[dict[str, Any]]) -> Iterator[
 def abort_all(_: dict[str, Any], __: list[dict[str, Any]]) -> Iterator[Progress]:
     yield Running(None)
     os.abort()
+
+
+def rest(payload: dict[str, Any]) -> Any:
+    """A good job that takes a while."""
+    time.sleep(payload["seconds"])
+    return payload["x"]
+
+
+def spin(_: dict[str, Any]) -> Any:
+    while True:
+        pass
+
+
+def overflow_stack(_: dict[str, Any]) -> Any:
+    sys.setrecursionlimit(1 << 30)
+    callback = ctypes.CFUNCTYPE(ctypes.c_int)
+    again = callback(lambda: again())
+    again()
+
+
+def corrupt_heap(_: dict[str, Any]) -> Any:
+    """Writes over what the allocator keeps beside its blocks, and gives one back."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.free.argtypes = (ctypes.c_void_p,)
+    block = libc.malloc(64)
+    ctypes.memset(block - 16, 0xFF, 80)
+    libc.free(block)
+
+
+def close_pipes(_: dict[str, Any]) -> Any:
+    os.closerange(0, 256)
+    time.sleep(600)
+
+
+def kill_itself(_: dict[str, Any]) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_its_group(_: dict[str, Any]) -> Any:
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(600)
+
+
+def kill_its_parents_group(_: dict[str, Any]) -> Any:
+    """The parent's group is the process that all workers come from."""
+    os.killpg(os.getpgid(os.getppid()), signal.SIGKILL)
+    time.sleep(600)
+
+
+def breed(payload: dict[str, Any]) -> Any:
+    """Leaves children of every kind behind: of its group, of groups and sessions of their own, and orphans."""
+    for kind in range(payload["children"]):
+        if os.fork() == 0:
+            if kind % 3:
+                os.setsid()
+            if kind % 3 == 2 and os.fork():
+                os._exit(0)
+            time.sleep(600)
+            os._exit(0)
+    os.abort()
+
+
+def breed_and_hang(payload: dict[str, Any]) -> Any:
+    subprocess.Popen(["sleep", "601"], start_new_session=True)
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(601)
+        os._exit(0)
+    Path(payload["mark"]).write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def flood(_: dict[str, Any]) -> Any:
+    """Well-formed messages without end, where replies go."""
+    message = wire.encode({"state": "running", "item": None})
+    descriptor = next(d for d in range(3, 20) if _is_pipe(d) and not _is_readable(d))
+    while True:
+        os.write(descriptor, message)
+
+
+def lie(payload: dict[str, Any]) -> Any:
+    """A reply for another item, or for one where there are none."""
+    descriptor = next(d for d in range(3, 20) if _is_pipe(d) and not _is_readable(d))
+    os.write(descriptor, wire.encode({"state": "answered", "item": (payload["x"] + 1) % 8, "result": "forged"}))
+    time.sleep(600)
+
+
+def _is_pipe(descriptor: int) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
+def _is_readable(descriptor: int) -> bool:
+    return not fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_WRONLY
+
+
+def work_each(_: dict[str, Any], items: list[dict[str, Any]]) -> Iterator[Progress]:
+    """Each item is a task here and its payload; "together" is done before, with all."""
+    for item in items:
+        if item.get("together"):
+            globals()[item["together"]](item)
+    for place, item in enumerate(items):
+        yield Running(place)
+        yield Answered(place, globals()[item["task"]](item))
+
+
+def answer_some(_: dict[str, Any], items: list[dict[str, Any]]) -> Iterator[Progress]:
+    yield Running(0)
+    yield Answered(0, items[0])
+
+
+def wait_for_killer(payload: dict[str, Any]) -> Any:
+    """Tells its process id until it is killed, or until it is let go."""
+    mark = Path(payload["mark"])
+    while not mark.with_suffix(".go").exists():
+        if not mark.exists():
+            mark.write_text(str(os.getpid()))
+        time.sleep(0.01)
+    return payload["x"]
