@@ -21,7 +21,7 @@ from tvm.ir import IRModule
 from tvm.target import Target as TvmTarget
 from tvm.tirx import transform
 from tvm.tirx.build import codegen_build, split_host_device_mods
-from tvm_ffi import Module
+from tvm_ffi import Module, load_module
 
 from leir.lowering.names import Target
 
@@ -118,4 +118,5 @@ def load(module: Module) -> Module:
         linked = subprocess.run([linker, "-shared", "-o", str(library), str(made)], capture_output=True, text=True)
         if linked.returncode:
             raise LinkError(linked.stderr.strip())
-        return tvm.runtime.load_module(str(library))
+        # Otherwise TVM keeps it to the end of the process: five mappings each, of which the kernel allows 65,530.
+        return load_module(str(library), keep_module_alive=False)

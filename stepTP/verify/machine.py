@@ -13,6 +13,7 @@ from pathlib import Path
 from stepTP.verify.kernel import read_text
 
 _CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
 _NO_LIMIT = 1 << 60  # version 1 writes a number of this size for none
 
 
@@ -77,7 +78,7 @@ def _thread_of_core(core: int) -> int:
 
 def _groups(controller: str) -> Iterator[Path]:
     """The folders of this process's control group and those around it, innermost first."""
-    for line in read_text(Path("/proc/self/cgroup")).splitlines():
+    for line in read_text(_OWN_CGROUPS).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
             roots = [_CGROUPS, _CGROUPS / "unified"]

@@ -281,6 +281,19 @@ def test_no_file_stays_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert (buffers["C"] == 4).all()
 
 
+def test_machine_code_leaves_with_the_last_of_its_functions() -> None:
+    def mapped() -> int:
+        return Path("/proc/self/maps").read_text().count("code.so")
+
+    before = mapped()
+    (executable,) = compile_llvm([parse(MATMUL)])
+    function = executable.module[executable.name]
+    del executable
+    assert mapped() > before
+    del function
+    assert mapped() == before
+
+
 def test_products_and_sums_are_rounded_apart() -> None:
     """Inputs whose fused multiply-add differs from the two operations."""
     a = np.float32(1 + 2**-12)

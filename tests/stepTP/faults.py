@@ -34,6 +34,7 @@ def process_id(payload: dict[str, Any]) -> Any:
 
 
 def environment(payload: dict[str, Any]) -> Any:
+    time.sleep(payload.get("seconds", 0.0))
     return {name: os.environ.get(name) for name in payload["names"]}
 
 
@@ -265,3 +266,7 @@ def wait_for_killer(payload: dict[str, Any]) -> Any:
             mark.write_text(str(os.getpid()))
         time.sleep(0.01)
     return payload["x"]
+
+
+def affinity(_: dict[str, Any]) -> Any:
+    return sorted(os.sched_getaffinity(0))
