@@ -15,6 +15,7 @@ def score(
         bool, typer.Option("--needs-step/--any-program", help="Whether a legal step is wanted.")
     ] = True,
     timeout: Annotated[float, typer.Option(help="Seconds that each part of the work may take.", min=1)] = 60.0,
+    measure: Annotated[bool, typer.Option("--measure", help="Time an accepted program and the state before.")] = False,
     json: Json = False,
 ) -> None:
     """Say what becomes of an answer: parsed, legal, equal. Exit code 1 unless it is equal, and legal as asked."""
@@ -28,7 +29,7 @@ def score(
     if "cuda" in targets and not cuda_devices():
         raise InputError(f"{row}: no CUDA device here: give --target llvm, or score where there is a GPU")
     with Scorer(workers=1, timeout_s=timeout) as scorer:
-        report = scorer.score(text, task_of_row(step, program, targets=targets, needs_step=needs_step))
+        report = scorer.score(text, task_of_row(step, program, targets=targets, needs_step=needs_step), measure=measure)
     if json:
         print_json({**report.model_dump(mode="json"), "accepted": report.accepted})
     else:

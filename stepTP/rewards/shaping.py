@@ -15,8 +15,8 @@ class Shaping:
     """What each stage adds, together at most 1. A stage counts only if every stage before it did not fail.
 
     So a copy of the state, which computes the right thing, earns nothing for being equal: it is no legal step. Speed
-    counts after equality only, where it was measured: nothing up to `speedup` 1, all from `full_speedup` on, in
-    between by the logarithm. Passing one more stage never lowers a reward.
+    counts after equality only, where it was measured and is no noise: nothing up to a speedup of 1, all from
+    `full_speedup` on, in between by the logarithm. Passing one more stage never lowers a reward.
     """
 
     parsed: float = 0.05
@@ -52,7 +52,7 @@ def reward(report: ScoreReport, shaping: Shaping = DEFAULT) -> float:
         if not _is_good(report, stage):
             return total
         total += weight
-    if report.speedup_vs_state is not None and report.speedup_vs_state > 1:
+    if report.speedup.status == "pass" and report.speedup_vs_state is not None and report.speedup_vs_state > 1:
         total += shaping.speed * min(1.0, math.log(report.speedup_vs_state) / math.log(shaping.full_speedup))
     return min(total, 1.0)
 

@@ -24,7 +24,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stepTP.records import FactRecord, Verdict
+from stepTP.records import FactRecord, Timing, Verdict
+from stepTP.verify.measure.speedup import compare_timings
 from stepTP.verify.pool import Failure, Pool, PoolError
 from stepTP.verify.report import (
     Finding,
@@ -44,6 +45,7 @@ INSPECT = "stepTP.verify.judge.inspect"
 TAKE = "stepTP.verify.judge.take"
 LOWER = "stepTP.verify.judge.lower"
 VERIFY = "stepTP.verify.task.verify_batch"
+TIME = "stepTP.verify.measure.task.time_program"
 
 BATCH = 8  # programs of one source that are compiled together
 LONGEST_REPLY = 1 << 24  # characters that go to a worker
@@ -94,12 +96,15 @@ class Scorer:
         self._plain: dict[str, str] = {}
         self._closed = False
 
-    def score(self, answer: str, task: Task | Mapping[str, Any]) -> ScoreReport:
-        """The report on one answer, the text of a model's reply."""
-        return self.score_many([(answer, task)])[0]
+    def score(self, answer: str, task: Task | Mapping[str, Any], *, measure: bool = False) -> ScoreReport:
+        """The report on one answer, the text of a model's reply. `measure`: time what is equal, on its first target."""
+        return self.score_many([(answer, task)], measure=measure)[0]
 
-    def score_many(self, answers: Iterable[Answered]) -> list[ScoreReport]:
-        """The reports on several answers, in their order; programs of one source are compiled together."""
+    def score_many(self, answers: Iterable[Answered], *, measure: bool = False) -> list[ScoreReport]:
+        """The reports on several answers, in their order; programs of one source are compiled together.
+
+        `measure`: afterwards time each accepted program and its state, one at a time. Nothing else should run then.
+        """
         cases = [_Case(text, asked) for text, asked in answers]
         if not cases:
             return []
@@ -107,6 +112,13 @@ class Scorer:
         with ThreadPoolExecutor(min(at_once, len(cases))) as threads:
             list(threads.map(lambda case: self._guarded(self._judge, [case]), cases))
             list(threads.map(lambda batch: self._guarded(self._verify, batch), _batches(cases)))
+        for case in cases:
+            if not case.report.accepted:
+                continue
+            if measure:
+                self._guarded(self._measure, [case])
+            else:
+                case.note(speedup=not_reached("not-measured", "a measurement was not asked for"))
         return [case.report for case in cases]
 
     def close(self) -> None:
@@ -300,6 +312,40 @@ class Scorer:
         else:
             case.note(lowers=passed(), runs=failed(failure.kind, failure.cause))
 
+    def _measure(self, cases: "list[_Case]") -> None:
+        """Times an accepted program and the state before; verified code, compiled for speed, is verified again."""
+        (case,) = cases
+        task, program = case.task, case.to_verify
+        assert task is not None
+        assert program is not None
+        timings: list[Timing] = []
+        for text in (task.state, program):
+            payload = {
+                "source": {"id": task.source.id, "torch_code": task.source.torch_code},
+                "leir_source": self._plain_program(task),
+                "leir": text,
+                "target": task.targets[0],
+                "draws": task.draws,
+                "seed": task.seed,
+                "plan": {},
+                "processors": sorted(os.sched_getaffinity(0)),
+            }
+            found = self._ask(TIME, payload, task.source.id)
+            if isinstance(found, Failure):
+                case.note(speedup=not_reached(found.kind, found.message))
+                return
+            if found["status"] != "ok":
+                case.note(speedup=not_reached(found["status"], found["message"]))
+                return
+            timings.append(Timing(**found["timing"]))
+        compared = compare_timings(*timings)
+        message = f"{timings[0].median_us:g} us before, {timings[1].median_us:g} us after"
+        if compared.within_noise:
+            outcome = failed("within-noise", message)
+        else:
+            outcome = (passed if compared.ratio > 1 else failed)(compared.bin, message)
+        case.note(speedup=outcome, speedup_vs_state=compared.ratio)
+
 
 def _blame(failure: Failure) -> _NotItsDoing:
     """The error of a report, from a job that failed through no fault of the answer."""
@@ -365,11 +411,11 @@ def default_scorer() -> Scorer:
         return _default
 
 
-def score(answer: str, task: Task | Mapping[str, Any]) -> ScoreReport:
+def score(answer: str, task: Task | Mapping[str, Any], *, measure: bool = False) -> ScoreReport:
     """The report on one answer, by the shared scorer."""
-    return default_scorer().score(answer, task)
+    return default_scorer().score(answer, task, measure=measure)
 
 
-def score_many(answers: Iterable[Answered]) -> list[ScoreReport]:
+def score_many(answers: Iterable[Answered], *, measure: bool = False) -> list[ScoreReport]:
     """The reports on several answers, in their order, by the shared scorer."""
-    return default_scorer().score_many(answers)
+    return default_scorer().score_many(answers, measure=measure)

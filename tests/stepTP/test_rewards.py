@@ -29,7 +29,7 @@ def test_each_stage_adds_its_weight() -> None:
 
 
 def test_a_right_program_that_is_no_legal_step_earns_no_more_than_a_well_formed_one() -> None:
-    copied = report("parsed", "well_formed", "lowers", "runs", "equal", legal=FAIL, speedup_vs_state=100.0)
+    copied = report("parsed", "well_formed", "lowers", "runs", "equal", "speedup", legal=FAIL, speedup_vs_state=100.0)
     assert reward(copied) == reward(report("parsed", "well_formed"))
 
 
@@ -39,9 +39,11 @@ def test_where_no_step_is_asked_for_none_is_missed() -> None:
 
 
 def test_speed_counts_after_equality_alone() -> None:
-    assert reward(report(*ALL[:5], equal=FAIL, speedup_vs_state=100.0)) == pytest.approx(0.4)
+    assert reward(report(*ALL[:5], "speedup", equal=FAIL, speedup_vs_state=100.0)) == pytest.approx(0.4)
     speeds = [0.1, 1.0, 1.5, 2.0, 8.0, 1e9]
-    found = [reward(report(*ALL, speedup_vs_state=speed)) for speed in speeds]
+    noise = report(*ALL, speedup=Outcome(status="fail", code="within-noise"), speedup_vs_state=100.0)
+    assert reward(noise) == pytest.approx(0.8)
+    found = [reward(report(*ALL, "speedup", speedup_vs_state=speed)) for speed in speeds]
     assert found == sorted(found)
     assert found == pytest.approx([0.8, 0.8, 0.8 + 0.2 * 0.19499, 0.8 + 0.2 / 3, 1.0, 1.0], abs=1e-4)
 

@@ -79,7 +79,11 @@ def test_verl_calls_it() -> None:
     ids = torch.tensor([[ord(letter) for letter in RIGHT]])
     prompt = torch.zeros((1, 1), dtype=torch.long)
     data = DataProto.from_dict(
-        tensors={"prompts": prompt, "responses": ids, "attention_mask": torch.ones((1, ids.shape[1] + 1))},
+        tensors={
+            "prompts": prompt,
+            "responses": ids,
+            "attention_mask": torch.ones((1, ids.shape[1] + 1), dtype=torch.long),
+        },
         non_tensors={
             "data_source": np.array(["steptp"], dtype=object),
             "reward_model": np.array([{"ground_truth": TASK.model_dump_json()}], dtype=object),

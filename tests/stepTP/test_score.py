@@ -262,6 +262,16 @@ def test_what_is_no_text_fails_to_parse(judge: Scorer, text: Any) -> None:
     assert shown(judge.score(text, TASK)) == ["parsed: not-text"]
 
 
+def test_speed_is_measured_on_request_and_of_accepted_programs_alone(judge: Scorer) -> None:
+    asked = [(reply(SPLIT), TASK), (reply(None, AFTER_SPLIT), TASK)]
+    (timed, illegal), unasked = judge.score_many(asked, measure=True), judge.score(reply(SPLIT), TASK)
+    assert timed.speedup_vs_state is not None
+    assert timed.speedup_vs_state > 0
+    assert " us before, " in timed.speedup.message
+    assert (illegal.speedup.status, illegal.speedup_vs_state) == ("not-reached", None)
+    assert (unasked.speedup.code, unasked.speedup_vs_state) == ("not-measured", None)
+
+
 def test_many_keep_their_order(judge: Scorer) -> None:
     names = [*CASES] * 2
     reports = judge.score_many((CASES[name][1], CASES[name][0]) for name in names)
