@@ -83,7 +83,8 @@ class Emitter:
     is one (`outputs`, by node name and number of the result), else a temporary. `default` is the dtype of temporaries
     that need no declaration; `with_negatives` are the constant inputs of integers that hold numbers below 0. `live` are
     the nodes that are translated. Statements go to `statements`, that is to `top` but inside a `loop`. `stacked`: the
-    leading indices and sizes that temporaries get in the body of a scan, one element a step.
+    leading indices and sizes that temporaries get in the body of a scan, one element a step. `temporaries`: dtype and
+    shape by name.
     """
 
     def __init__(self) -> None:
@@ -93,6 +94,7 @@ class Emitter:
         self.with_negatives: set[str] = set()
         self.outputs: dict[tuple[str, int], Buffer] = {}
         self.written: set[str] = set()
+        self.temporaries: dict[str, tuple[DType, tuple[int, ...]]] = {}
         self.top: list[Stmt] = []
         self.statements = self.top
         self.stacked: tuple[Point, tuple[int, ...]] = ((), ())
@@ -156,6 +158,7 @@ class Emitter:
         name = unused_tensor(self.taken)
         self.taken.add(name)
         lead, sizes = self.stacked
+        self.temporaries[name] = dtype, (*sizes, *shape)
         if dtype != self.default:
             self.top.append(Alloc(name, dtype, "g", (*sizes, *shape)))
         return Buffer(name, tuple(shape), dtype, lead)

@@ -22,8 +22,12 @@ from leir.names import tensor_sequence
 from leir.syntax import Declaration, Program
 from stepTP.frontend.emitter import Emitter
 from stepTP.frontend.ops import shape
+from stepTP.frontend.rolling import rolled
+from stepTP.frontend.segments import Kinds
 from stepTP.frontend.table import TABLE
 from stepTP.frontend.values import Buffer, constant
+
+MOST_NESTS = 1_000  # of a program, once repetitions are loops
 
 Inputs = tuple[Any, ...] | Mapping[str, Any]
 """What a module is called with: its arguments in order, or by name."""
@@ -168,8 +172,17 @@ class _Translator:
             if buffer.name not in self.emitter.written:
                 self.emitter.node = node
                 self.emitter.copied(self.values[node], buffer)
+        program = Program(tuple(inputs), tuple(outputs), tuple(self.emitter.top))
+        kinds: Kinds = {d.tensor: (d.dtype, d.shape) for d in (*inputs, *outputs)}
+        program = rolled(program, kinds | self.emitter.temporaries)
+        if len(program.body) > MOST_NESTS:
+            self.emitter.node = self.nodes[-1]
+            self.emitter.refuse(
+                f"{len(program.body)} nests, more than {MOST_NESTS}: forward has a loop whose turns differ, which is "
+                "written out"
+            )
         return Translation(
-            Program(tuple(inputs), tuple(outputs), tuple(self.emitter.statements)),
+            program,
             self.names,
             tuple(user_inputs),
             tuple(declaration.tensor for declaration in outputs),

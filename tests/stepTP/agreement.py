@@ -14,7 +14,7 @@ from leir.interp import interpret
 from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Loop, Program
-from stepTP.frontend import Translation, bind, translate
+from stepTP.frontend import InFloat64, Translation, bind, translate
 from stepTP.frontend.reference import floats_in
 from stepTP.frontend.translation import as_array, called
 from stepTP.frontend.verification import widened
@@ -49,7 +49,8 @@ def module_agrees(module: torch.nn.Module, *inputs: Any, in_double: bool = True)
     assert all(s.kind == "L" for _, s in walk(program) if isinstance(s, Loop))
     compare(translation, module, inputs)
     if in_double and any(isinstance(x, torch.Tensor) and x.is_floating_point() for x in inputs):
-        compare(widened(translation), module.double(), floats_in(torch.float64, inputs))
+        with InFloat64():
+            compare(widened(translation), module.double(), floats_in(torch.float64, inputs))
     return program
 
 
