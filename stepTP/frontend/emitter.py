@@ -113,7 +113,10 @@ class Emitter:
         return value[number] if isinstance(value, (tuple, list)) else value
 
     def shape(self, number: int = 0) -> tuple[int, ...]:
-        return tuple(int(size) for size in self.meta(number).shape)
+        sizes = self.meta(number).shape
+        if any(isinstance(size, torch.SymInt) for size in sizes):
+            self.refuse("the shape of its result depends on data")
+        return tuple(int(size) for size in sizes)
 
     def dtype(self, number: int = 0) -> DType:
         return self.dtype_of(self.meta(number).dtype)

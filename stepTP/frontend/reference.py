@@ -13,6 +13,7 @@ A module is degenerate, and refused by name, where in float64 on the reference i
 import copy
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
 
+from stepTP.frontend.scans import scans_in_order
 from stepTP.frontend.translation import Inputs, as_array, called
 
 _REDRAWS = 4
@@ -99,8 +101,7 @@ def _widened(tree: Any) -> Any:
 
 def exact_outputs(module64: torch.nn.Module, inputs64: Inputs) -> list[np.ndarray]:
     """The tensors that a module in float64 returns, with every op inside in float64."""
-    with InFloat64():
-        return outputs_of(module64, inputs64)
+    return outputs_of(module64, inputs64, InFloat64())
 
 
 def in_dtype(dtype: torch.dtype, module: torch.nn.Module, inputs: Inputs) -> tuple[torch.nn.Module, Inputs]:
@@ -113,13 +114,14 @@ def floats_in(dtype: torch.dtype, inputs: Inputs) -> Inputs:
     return tree_map_only(torch.Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x, inputs)
 
 
-def outputs_of(module: torch.nn.Module, inputs: Inputs) -> list[np.ndarray]:
-    """The tensors that the module returns, in order.
+def outputs_of(module: torch.nn.Module, inputs: Inputs, mode: TorchDispatchMode | None = None) -> list[np.ndarray]:
+    """The tensors that the module returns, in order, where it runs under `mode`.
 
     A copy of the module runs on copies of the inputs: what it changes in place, it does not change for the next run.
     """
-    with torch.no_grad():
-        returned = called(copy.deepcopy(module), tree_map_only(torch.Tensor, torch.clone, inputs))
+    fresh, given = copy.deepcopy(module), tree_map_only(torch.Tensor, torch.clone, inputs)
+    with torch.no_grad(), scans_in_order(), mode or nullcontext():
+        returned = called(fresh, given)
     return [as_array(leaf) for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
 
 

@@ -145,7 +145,7 @@ class Segments:
             if len(set(members)) == 1 or members[0] in self.owner:
                 continue
             if len(set(members)) < self.copies or any(name in self.owner for name in members):
-                raise Misfit
+                raise Misfit(_first_change(members))
             self.owner |= {name: (len(self.groups), copy) for copy, name in enumerate(members)}
             self.groups.append(Group(members, op))
         self.written = {name for copy in range(self.copies) for s in self.segment(copy) for name in tensors_written(s)}
@@ -177,7 +177,7 @@ class Segments:
         number, copy = self.owner.get(names[-1], (-1, -1))
         back = self.copies - 1 - copy
         if number < 0 or not 0 <= back <= _FARTHEST_BACK:
-            raise Misfit(next(n for n, name in enumerate(names) if name != names[0]))
+            raise Misfit(_first_change(names))
         group = self.groups[number]
         if names[back:] != group.members[: self.copies - back]:
             raise Misfit
@@ -297,6 +297,11 @@ class Segments:
 
         for statement in self.segment(0):
             yield of_statement(statement)
+
+
+def _first_change(names: Sequence[str]) -> int:
+    """The first copy whose name is another than the first one's."""
+    return next(n for n, name in enumerate(names) if name != names[0])
 
 
 def _with_rows(statement: Stmt, rows: dict[str, tuple[str, int]]) -> Stmt:

@@ -23,6 +23,7 @@ from leir.syntax import Declaration, Program
 from stepTP.frontend.emitter import Emitter
 from stepTP.frontend.ops import shape
 from stepTP.frontend.rolling import rolled
+from stepTP.frontend.scans import scans_in_order
 from stepTP.frontend.segments import Kinds
 from stepTP.frontend.table import TABLE
 from stepTP.frontend.values import Buffer, constant
@@ -105,7 +106,7 @@ def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
     """
     inputs = tree_map_only(torch.Tensor, torch.clone, inputs)
     try:
-        with torch.no_grad(), warnings.catch_warnings():
+        with torch.no_grad(), scans_in_order(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export", UserWarning)
             if isinstance(inputs, Mapping):
                 exported = torch.export.export(module, (), dict(inputs))
@@ -154,6 +155,7 @@ class _Translator:
         self.left_out = left_out
         self.nodes = _live_nodes(exported)
         self.by_name = {node.name: node for node in exported.graph.nodes}
+        self.last = next(reversed(exported.graph.nodes))
         self.values: dict[torch.fx.Node, Any] = {}
         self.names: dict[str, str] = {}
         self.constants: dict[str, np.ndarray] = {}
@@ -176,7 +178,7 @@ class _Translator:
         kinds: Kinds = {d.tensor: (d.dtype, d.shape) for d in (*inputs, *outputs)}
         program = rolled(program, kinds | self.emitter.temporaries)
         if len(program.body) > MOST_NESTS:
-            self.emitter.node = self.nodes[-1]
+            self.emitter.node = self.last
             self.emitter.refuse(
                 f"{len(program.body)} nests, more than {MOST_NESTS}: forward has a loop whose turns differ, which is "
                 "written out"
@@ -266,7 +268,7 @@ class _Translator:
         offset = len(specs) - len(places)
         returned: list[tuple[torch.fx.Node, Buffer]] = []
         for number, spec in enumerate(specs):
-            e.node = self.by_name.get(spec.arg.name, self.nodes[-1]) if hasattr(spec.arg, "name") else self.nodes[-1]
+            e.node = self.by_name.get(getattr(spec.arg, "name", ""), self.last)
             if spec.kind in _UPDATES:
                 continue
             if spec.kind != OutputKind.USER_OUTPUT:
@@ -278,7 +280,7 @@ class _Translator:
             returned.append((e.node, buffer))
             e.outputs.setdefault(_origin(e.node), buffer)
         if not returned:
-            e.node = self.nodes[-1]
+            e.node = self.last
             e.refuse("the module returns no tensor")
         e.default = returned[0][1].dtype
         e.taken |= set(self.names)

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from leir.check import input_ranges, preconditions
 from leir.syntax import Declaration, Program
 from stepTP.frontend import InFloat64, LoadedSource, Translation, bind, in_dtype, load_text, translated
+from stepTP.frontend.scans import scans_in_order
 from stepTP.verify.inputs import Profile, profile
 from stepTP.verify.prepare import Outputs, Reference, Unverified
 
@@ -92,9 +93,10 @@ def _reference(loaded: LoadedSource, translation: Translation) -> Reference:
             state |= dict.fromkeys(paths, _tensor(inputs[name], own[paths[0]]))
         given_inputs = tree_unflatten(arguments, tree)
         in_order, by_name = ((), given_inputs) if isinstance(given_inputs, Mapping) else (given_inputs, {})
-        with torch.no_grad(), InFloat64():
-            try:  # on a copy: what forward changes in place, it does not change for the next draw
-                returned = torch.func.functional_call(copy.deepcopy(module), state, in_order, by_name)
+        fresh = copy.deepcopy(module)  # what forward changes in place, it does not change for the next draw
+        with torch.no_grad(), scans_in_order(), InFloat64():
+            try:
+                returned = torch.func.functional_call(fresh, state, in_order, by_name)
             except (RuntimeError, TypeError, IndexError) as error:
                 raise Unverified(f"the module does not run in float64: {error}") from error
         tensors = [leaf for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor)]

@@ -9,11 +9,12 @@ from stepTP.frontend.ops import (
     pointwise,
     recurrence,
     reduce,
+    scan,
     shape,
     windows,
 )
 
 __all__ = [
     "activations", "attention", "gather", "linear_algebra", "normalisation", "pointwise", "recurrence", "reduce",
-    "shape", "windows",
+    "scan", "shape", "windows",
 ]  # fmt: skip
