@@ -92,7 +92,7 @@ def _reference(loaded: LoadedSource, translation: Translation) -> Reference:
             paths = translation.paths(name)
             state |= dict.fromkeys(paths, _tensor(inputs[name], own[paths[0]]))
         given_inputs = tree_unflatten(arguments, tree)
-        in_order, by_name = ((), given_inputs) if isinstance(given_inputs, Mapping) else (given_inputs, {})
+        in_order, by_name = ((), dict(given_inputs)) if isinstance(given_inputs, Mapping) else (given_inputs, {})
         fresh = copy.deepcopy(module)  # what forward changes in place, it does not change for the next draw
         with torch.no_grad(), scans_in_order(), InFloat64():
             try:
