@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from stepTP.records import SourceRecord, StepRow, Tokens
-from stepTP.verify import STAGES, Scorer, ScoreReport, Task, TaskSource, scorer, task_of_row
+from stepTP.records import SourceRecord, StepRow, Tokens, to_line
+from stepTP.verify import STAGES, Outcome, Scorer, ScoreReport, Task, TaskSource, scorer, task_of_row
+from stepTP.verify import judge as judging
 from tests.stepTP.test_verify_pool import wait_until_dead
 
 SOFTMAX = (
@@ -257,6 +260,53 @@ def test_hostile_text_gets_a_report_soon(judge: Scorer, name: str) -> None:
     assert judge.score(reply(SPLIT), TASK).accepted
 
 
+PIECES = st.sampled_from(
+    [
+        "2000000000",
+        "-1",
+        "[",
+        "]",
+        "{",
+        "}",
+        "A_{i,j}",
+        "L^2_k[",
+        "P",
+        "B",
+        "0",
+        ";",
+        '\\"',
+        "\0",
+        "//",
+        "%",
+        "null",
+        "1e9",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from([reply(SPLIT, AFTER_SPLIT), reply(ONLINE), reply(None, REVERSED)]),
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), PIECES | st.text(max_size=3)), max_size=4),
+)
+def test_a_damaged_answer_gets_an_outcome(text: str, changes: list[tuple[float, int, str]]) -> None:
+    """In this process, where an error would show that the workers report as a bug."""
+    for place, length, piece in changes:
+        start = int(place * len(text))
+        text = text[:start] + piece + text[start + length :]
+    answer = judging.read({"text": text})["answer"]
+    outcomes = []
+    if answer is not None and answer["leir"] is not None:
+        outcomes.append(judging.inspect({"state": SOFTMAX, "leir": answer["leir"]}))
+    if answer is not None and answer["strategy"] is not None:
+        step = {"strategy": answer["strategy"], "args": answer["args"]}
+        outcomes.append(judging.take({"state": SOFTMAX, "step": step, "strategies": None}))
+    for found in outcomes:
+        outcome = Outcome(**found["outcome"])
+        assert (outcome.status == "pass") == (found["leir"] is not None)
+        assert json.loads(json.dumps(found)) is not None
+
+
 @pytest.mark.parametrize("text", [None, 5, b"bytes", ["a", "list"]])
 def test_what_is_no_text_fails_to_parse(judge: Scorer, text: Any) -> None:
     assert shown(judge.score(text, TASK)) == ["parsed: not-text"]
@@ -294,15 +344,54 @@ def test_a_closed_scorer_says_so() -> None:
     assert (report.error.kind, report.error.message) == ("pool", "the scorer is closed")
 
 
-def test_a_task_is_made_from_a_row() -> None:
-    row = StepRow(
-        id="r", source=SourceRecord(id="s", family="f", torch_code=TORCH, torch_sha="", license=""), names={},
-        program_signature="", depth=1, path=(), state_id_before="", leir_before=SOFTMAX, strategy="", level="", args={},
-        bit_exact=True, facts=(), leir_after="", state_id_after="", diff="", reasoning="", answer="", verification=(),
-        tokens=Tokens(leir=None, tir=None, cuda=None, reasoning=None), tool_versions={},
+def row_of(torch_code: str) -> StepRow:
+    """A row whose state is SOFTMAX."""
+    return StepRow(
+        id="0123456789abcdef", source=SourceRecord(id="s", family="f", torch_code=torch_code, torch_sha="", license=""),
+        names={}, program_signature="", depth=1, path=(), state_id_before="", leir_before=SOFTMAX, strategy="",
+        level="", args={}, bit_exact=True, facts=(), leir_after="", state_id_after="", diff="", reasoning="", answer="",
+        verification=(), tokens=Tokens(leir=None, tir=None, cuda=None, reasoning=None), tool_versions={},
     )  # fmt: skip
+
+
+def test_a_task_is_made_from_a_row() -> None:
     wanted = Task(source=TaskSource(id="s", torch_code=TORCH), state=SOFTMAX, strategies=("loop_split",), draws=2)
-    assert task_of_row(row, strategies=("loop_split",), draws=2) == wanted
+    assert task_of_row(row_of(TORCH), strategies=("loop_split",), draws=2) == wanted
+
+
+def command(*arguments: str | Path, text: str = "") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "stepTP.cli", "score", *map(str, arguments)],
+        input=text, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_the_command_names_what_is_missing(tmp_path: Path) -> None:
+    rows = tmp_path / "steps.jsonl"
+    rows.write_text(to_line(row_of(TORCH)))
+    for arguments, message in (
+        ((tmp_path / "none.txt", "--row", f"{rows}#0"), "none.txt: no such file"),
+        (("-", "--row", f"{rows}#1"), "the rows are numbered 0 to 0"),
+        (("-", "--row", f"{tmp_path / 'run'}#0"), "no such run or file"),
+    ):
+        done = command(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr
+
+
+@pytest.mark.slow
+def test_the_command_says_what_became_of_an_answer(tmp_path: Path) -> None:
+    rows = tmp_path / "steps.jsonl"
+    rows.write_text(to_line(row_of(TORCH)) + to_line(row_of("import nowhere")))
+    good = command("-", "--row", f"{rows}#0", "--json", text=reply(SPLIT, AFTER_SPLIT))
+    assert good.returncode == 0, good.stderr
+    assert json.loads(good.stdout)["accepted"] is True
+    bad = command("-", "--row", f"{rows}#0", text=NO_LOOP)
+    assert bad.returncode == 1, bad.stderr
+    assert "legal       fail         path-is-a-loop: no statement stands at (3)" in bad.stdout
+    broken = command("-", "--row", f"{rows}#1", text=reply(SPLIT))
+    assert broken.returncode == 2
+    assert "cannot be scored (task): SourceError" in broken.stderr
 
 
 CALLER = textwrap.dedent("""
