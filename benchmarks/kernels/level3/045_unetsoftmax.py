@@ -35,7 +35,7 @@ class Model(nn.Module):
         self.up = nn.ModuleList(
             nn.ConvTranspose2d(2 * width, width, kernel_size=2, stride=2) for width in reversed(widths[:4])
         )
-        self.merge = nn.ModuleList(double_conv(2 * width, width) for width in reversed(widths[:4], strict=True))
+        self.merge = nn.ModuleList(double_conv(2 * width, width) for width in reversed(widths[:4]))
         self.last = nn.Conv2d(features, out_channels, kernel_size=1)
 
     def forward(self, x):
