@@ -1,6 +1,7 @@
 """The pool task that translates one PyTorch file and checks the translation against its module."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from leir.canonical import state_id
@@ -10,13 +11,19 @@ from leir.printer import to_text
 from leir.syntax import Alloc, Equation, Program
 from stepTP.frontend import (
     ExportFailed,
+    LoadedSource,
     SourceError,
+    Translation,
     UnsupportedOp,
     load_source,
+    load_text,
     translated,
     verify_translation,
 )
 from stepTP.frontend import translate as translate_module
+from stepTP.frontend.size import TooManyOps, estimate
+from stepTP.frontend.source import text_of_module
+from stepTP.given.fit import CannotFit, fit
 
 
 def translate(payload: dict[str, Any]) -> dict[str, Any]:
@@ -24,11 +31,13 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
 
     Payload: `code` (None where `file` is an importable `module:Class`), `file` (what messages call it), `overrides`
     (constants of the file to replace; optional), `evaluation` (whether to switch the module to evaluation mode; it runs
-    as it was built if absent). Result:
-    `status` ("verified", "mismatch", "unsupported", "refused" or "error"), `cause` (why it is not verified, in one
-    word for reports to count by: `frontend.reference` lists those of a refusal), `leir`, `state_id`, `names`, `ops`,
-    `updates`, `nests`, `iterations` (of all equations), `max_abs_error` (against the module in float64), `ms`,
-    `message`; what is not known is None.
+    as it was built if absent), `fit` (make constants smaller until at most so many iterations are left), `check`
+    (False: leave the translation unchecked). Result:
+    `status` ("verified", "translated" where unchecked, "mismatch", "unsupported", "refused" or "error"), `cause` (why
+    it is not verified, in one word for reports to count by: `frontend.reference` lists those of a refusal), `leir`,
+    `state_id`, `names`, `ops`, `updates`, `nests`, `iterations` (of all equations), `max_abs_error` (against the module
+    in float64), `code` (the file as it ran), `constants` (those that are not as in the file), `translation_ms`
+    (processor time to load, export and translate it), `ms` (all in all), `message`; what is not known is None.
     """
     start = time.perf_counter()
     try:
@@ -39,27 +48,29 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
         report = {"status": "unsupported", "cause": "export-failed", "message": str(error)}
     except SourceError as error:
         report = {"status": "error", "cause": "source-error", "message": str(error)}
+    except CannotFit as error:
+        report = {"status": "refused", "cause": "too-large", "message": str(error)}
     took = round((time.perf_counter() - start) * 1000, 1)
     return {**dict.fromkeys(_KEYS), **report, "ms": took}
 
 
-_KEYS = ("cause", "leir", "state_id", "names", "ops", "updates", "nests", "iterations", "max_abs_error")
+_KEYS = (
+    "cause", "leir", "state_id", "names", "ops", "updates", "nests", "iterations", "max_abs_error", "code", "constants",
+    "translation_ms",
+)  # fmt: skip
+_ROUNDS = 8  # how often a program that is larger than it was estimated to be is made smaller again
 
 
 def _translated(payload: dict[str, Any]) -> dict[str, Any]:
-    code, file, overrides = payload["code"], payload["file"], payload.get("overrides")
-    evaluation = payload.get("evaluation", False)
-    if code is None:
-        source = load_source(file, overrides, evaluation=evaluation)
-        translation = translate_module(source.module, source.inputs)
+    constants = dict(payload.get("overrides") or {})
+    if payload.get("fit") is not None:
+        constants, source, translation, translation_ms = _fitting(payload, constants)
     else:
-        source, translation = translated(code, file, overrides, evaluation=evaluation)
+        source, translation, translation_ms = _load(payload, constants)
     program = translation.program
     require_well_formed(program)
-    verdict = verify_translation(translation, source.module, source.inputs)
-    return {
-        "status": verdict.status,
-        "cause": verdict.cause or None,
+    report = {
+        "status": "translated",
         "leir": to_text(program),
         "state_id": state_id(program),
         "names": translation.names,
@@ -67,9 +78,68 @@ def _translated(payload: dict[str, Any]) -> dict[str, Any]:
         "updates": translation.updates,
         "nests": sum(not isinstance(statement, Alloc) for statement in program.body),
         "iterations": _iterations(program),
+        "code": source.code,
+        "constants": constants,
+        "translation_ms": translation_ms,
+        "message": "",
+    }
+    if not payload.get("check", True):
+        return report
+    verdict = verify_translation(translation, source.module, source.inputs)
+    return report | {
+        "status": verdict.status,
+        "cause": verdict.cause or None,
         "max_abs_error": verdict.max_abs_error,
         "message": verdict.message,
     }
+
+
+def _load(payload: dict[str, Any], constants: Mapping[str, Any]) -> tuple[LoadedSource, Translation, float]:
+    """The source, its translation, and the milliseconds of processor time that both took."""
+    start = time.process_time()
+    evaluation = payload.get("evaluation", False)
+    if payload["code"] is None:
+        source = load_source(payload["file"], constants, evaluation=evaluation)
+        translation = translate_module(source.module, source.inputs)
+    else:
+        source, translation = translated(payload["code"], payload["file"], constants, evaluation=evaluation)
+    return source, translation, round((time.process_time() - start) * 1000, 1)
+
+
+def _fitting(payload: dict[str, Any], given: dict[str, Any]) -> tuple[dict[str, Any], LoadedSource, Translation, float]:
+    """The constants with which the program has at most the iterations that are wanted, and what `_load` gives of it.
+
+    Raises CannotFit.
+    """
+    limit, code, evaluation = payload["fit"], payload["code"], payload.get("evaluation", False)
+    failed = ""
+
+    def load(values: Mapping[str, Any]) -> LoadedSource:
+        if code is None:
+            return load_source(payload["file"], {**given, **values}, evaluation=evaluation)
+        return load_text(code, payload["file"], {**given, **values}, evaluation=evaluation)
+
+    def size(values: Mapping[str, Any]) -> int | None:
+        nonlocal failed
+        try:
+            return estimate(lambda: load(values))
+        except (SourceError, TooManyOps) as error:
+            failed = failed or str(error)
+            return None
+
+    text = code if code is not None else text_of_module(payload["file"])
+    try:
+        search, iterations = fit(text, limit, size, fixed=tuple(given)), 0
+        for _ in range(_ROUNDS):
+            constants = {**given, **search.values}
+            source, translation, took = _load(payload, constants)
+            iterations = _iterations(translation.program)
+            if iterations <= limit:
+                return constants, source, translation, took
+            search.shrink(int(search.cost * 0.95 * limit / iterations))
+    except CannotFit as error:
+        raise CannotFit(f"{payload['file']}: {error}" + (f" ({failed})" if failed else "")) from None
+    raise CannotFit(f"{payload['file']}: {iterations} iterations are left: set its sizes")
 
 
 def _iterations(program: Program) -> int:

@@ -1,16 +1,19 @@
 """How much a module computes, told without data: it runs on PyTorch's `meta` device, which keeps shapes only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from stepTP.frontend.source import LoadedSource, SourceError
+from stepTP.frontend.translation import called
 
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 MOST_OPS = 4000  # a run of so many takes seconds; DenseNet-201 has 1,600
 _PASSES = {"softmax": 4, "norm": 5, "logsumexp": 4, "var": 3, "std": 3, "loss": 3, "gelu": 1}  # nests over the operand
 
@@ -25,18 +28,36 @@ def estimate(load: Callable[[], LoadedSource]) -> int:
     Raises SourceError where it cannot be built or run without data, TooManyOps where that would take long.
     """
     counter = _Counter()
-    with torch.device("meta"), torch.no_grad(), counter:
+    with torch.device("meta"), torch.no_grad(), counter, _OneStep(counter):
         source = load()
         counter.iterations = counter.ops = 0  # what the module does as it is built is no part of it
         try:
-            in_order, by_name = ((), source.inputs) if isinstance(source.inputs, Mapping) else (source.inputs, {})
-            source.module(*in_order, **by_name)
+            called(source.module, source.inputs)
         except TooManyOps:
             raise
         except Exception as error:  # the module's own code may raise anything
             reason = (str(error).strip() or "no message").splitlines()[0]
             raise SourceError(source.file, 0, f"forward raises {type(error).__name__}: {reason}") from error
     return counter.iterations
+
+
+class _OneStep(TorchFunctionMode):
+    """Recurrent layers run one step of their sequence, which counts for all."""
+
+    def __init__(self, counter: "_Counter") -> None:
+        super().__init__()
+        self.counter = counter
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") not in _RECURRENT or not isinstance(args[-1], bool):
+            return func(*args, **(kwargs or {}))
+        sequence = 1 if args[-1] else 0
+        steps = args[0].shape[sequence]
+        before = self.counter.iterations
+        output, *states = func(args[0].narrow(sequence, 0, 1), *args[1:], **(kwargs or {}))
+        self.counter.iterations = before + steps * (self.counter.iterations - before)
+        shape = [steps if axis == sequence else size for axis, size in enumerate(output.shape)]
+        return (output.new_empty(shape), *states)
 
 
 class _Counter(TorchDispatchMode):

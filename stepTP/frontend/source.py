@@ -4,7 +4,6 @@ A module is taken as it was built, that is in training mode unless the file says
 Its parameters and its inputs are drawn from keyed generators of their own, so that neither depends on what ran before.
 """
 
-import ast
 import hashlib
 import importlib.util
 import linecache
@@ -12,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 import torch
 
 from stepTP.frontend.translation import Inputs
+from stepTP.given.constants import ConstantError
+from stepTP.given.constants import with_constants as changed
 
 Result = TypeVar("Result")
 
@@ -39,7 +41,7 @@ class LoadedSource:
 
     module: torch.nn.Module
     inputs: Inputs
-    code: str
+    code: str  # as it ran, its constants replaced
     file: str
 
 
@@ -75,27 +77,29 @@ def load_text(
     return _load(ModuleType(f"source_{digest[:16]}"), code, file, overrides or {}, seed, name, evaluation)
 
 
-def with_constants(code: str, file: str, constants: Mapping[str, Any]) -> str:
-    """The text of a program with other values of constants that it assigns at its top level. Raises SourceError."""
-    lines = code.encode().splitlines(keepends=True)  # columns of the tree count bytes
-    for statement, value in reversed(_assigned(_parsed(code, file), file, constants)):
-        old = statement.value
-        assert old is not None and old.end_lineno is not None and old.end_col_offset is not None
-        first, last = lines[old.lineno - 1], lines[old.end_lineno - 1]
-        changed = first[: old.col_offset] + repr(value).encode() + last[old.end_col_offset :]
-        lines[old.lineno - 1 : old.end_lineno] = [changed]
-    return b"".join(lines).decode()
+def text_of_module(reference: str) -> str:
+    """The text of the file that holds an importable `package.module:Class`. Raises SourceError."""
+    module, _, name = reference.partition(":")
+    origin = _spec(module, name).origin
+    assert origin is not None
+    return Path(origin).read_text(encoding="utf-8")
 
 
 def _importable(module: str, name: str, overrides: Mapping[str, Any], seed: int, evaluation: bool) -> LoadedSource:
+    spec = _spec(module, name)
+    assert spec.origin is not None
+    code = Path(spec.origin).read_text(encoding="utf-8")
+    return _load(importlib.util.module_from_spec(spec), code, spec.origin, overrides, seed, name, evaluation)
+
+
+def _spec(module: str, name: str) -> ModuleSpec:
     try:
         spec = importlib.util.find_spec(module)
     except ImportError as error:
         raise SourceError(f"{module}:{name}", 0, str(error)) from None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise SourceError(f"{module}:{name}", 0, f"no Python file is importable as {module}")
-    code = Path(spec.origin).read_text(encoding="utf-8")
-    return _load(importlib.util.module_from_spec(spec), code, spec.origin, overrides, seed, name, evaluation)
+    return spec
 
 
 def _load(
@@ -108,7 +112,8 @@ def _load(
     evaluation: bool,
 ) -> LoadedSource:
     module.__file__ = file
-    compiled = _compiled(code, file, overrides)
+    code = with_constants(code, file, overrides)
+    compiled = _compiled(code, file)
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     replaced = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module  # dataclasses look their module up while the file runs
@@ -137,37 +142,25 @@ def _built(model: type[torch.nn.Module], arguments: Any) -> torch.nn.Module:
     return model(**arguments) if isinstance(arguments, Mapping) else model(*arguments)
 
 
-def _compiled(code: str, file: str, overrides: Mapping[str, Any]) -> CodeType:
-    tree = _parsed(code, file)
-    for statement, value in _assigned(tree, file, overrides):
-        assert statement.value is not None
-        statement.value = ast.copy_location(ast.Constant(value), statement.value)
-    return compile(tree, file, "exec")
-
-
-def _parsed(code: str, file: str) -> ast.Module:
+def with_constants(code: str, file: str, constants: Mapping[str, Any]) -> str:
+    """The text of a program with other values of constants that it assigns at its top level. Raises SourceError."""
     try:
-        return ast.parse(code, file)
+        return changed(code, constants)
+    except ConstantError as error:
+        raise SourceError(file, 0, str(error)) from None
     except (SyntaxError, ValueError) as error:
-        raise SourceError(file, getattr(error, "lineno", 0) or 0, f"is no Python: {error}") from None
+        raise _no_python(file, error) from None
 
 
-def _assigned(
-    tree: ast.Module, file: str, overrides: Mapping[str, Any]
-) -> list[tuple[ast.Assign | ast.AnnAssign, Any]]:
-    """The assignments of these constants at the top level, in order, each with its new value. Raises SourceError."""
-    found: list[tuple[ast.Assign | ast.AnnAssign, Any]] = []
-    left = dict(overrides)
-    for statement in tree.body:
-        match statement:
-            case ast.Assign([ast.Name(name)], _) | ast.AnnAssign(ast.Name(name), _, ast.expr()) if name in overrides:
-                found.append((statement, overrides[name]))
-                left.pop(name, None)
-            case _:
-                pass
-    if left:
-        raise SourceError(file, 0, f"assigns no {', '.join(left)} at its top level, so it cannot be overridden")
-    return found
+def _compiled(code: str, file: str) -> CodeType:
+    try:
+        return compile(code, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise _no_python(file, error) from None
+
+
+def _no_python(file: str, error: Exception) -> SourceError:
+    return SourceError(file, getattr(error, "lineno", 0) or 0, f"is no Python: {error}")
 
 
 def _called(function: Callable[[], Result], file: str, seed: int, part: str) -> Result:

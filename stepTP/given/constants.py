@@ -120,7 +120,7 @@ def _typed(old: Assignment, new: Any) -> Any:
             return tuple(new)
         case list(), list() | tuple():
             return list(new)
-        case (tuple() | list()), _:
+        case ((tuple() | list()), _):
             wanted = "a tuple, like (2, 3)"
         case str(), str():
             return new

@@ -12,7 +12,7 @@ No size goes below 2. Where one alone cannot be halved, two are tried together.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import log, log2
@@ -27,17 +27,17 @@ Estimate = Callable[[Mapping[str, Any]], int | None]  # iterations with these co
 
 _WORDS: dict[Kind, tuple[str, ...]] = {  # the first kind that has a word of the name
     "structure": (
-        "kernel", "stride", "strides", "padding", "pad", "dilation", "groups", "pool", "patch", "window", "block", "chunk",
-        "ratio", "rank", "axis", "seed", "stages", "expansion",
+        "kernel", "stride", "strides", "padding", "pad", "dilation", "groups", "pool", "patch", "window", "block",
+        "chunk", "ratio", "rank", "axis", "seed", "stages", "expansion",
     ),
     "batch": ("batch", "batches", "samples"),
     "features": (
-        "channels", "features", "feature", "hidden", "embed", "dim", "classes", "heads", "head", "input", "output", "inner",
-        "state", "cluster", "clusters", "layer", "layers", "model",
+        "channels", "features", "feature", "hidden", "embed", "dim", "classes", "heads", "head", "input", "output",
+        "inner", "state", "cluster", "clusters", "layer", "layers", "model",
     ),
     "space": (
-        "height", "width", "depth", "size", "length", "seq", "sequence", "tokens", "rows", "columns", "image", "resolution",
-        "long", "short", "time", "frames",
+        "height", "width", "depth", "size", "length", "seq", "sequence", "tokens", "rows", "columns", "image",
+        "resolution", "long", "short", "time", "frames",
     ),
 }  # fmt: skip
 _TILES = ("patch", "window", "block", "chunk")
@@ -57,15 +57,11 @@ class Move:
     state: State
 
 
-def fit(code: str, limit: int, estimate: Estimate) -> "Search":
-    """A search over the constants of `code`; `shrink` it to `limit` or less. Raises CannotFit if the file has none."""
-    found = {
-        (name, place): number
-        for name, value in constants(code).items()
-        for place, number in _numbers(value)
-        if number > 2
-    }
-    search = Search(found, constants(code), estimate)
+def fit(code: str, limit: int, estimate: Estimate, fixed: Sequence[str] = ()) -> "Search":
+    """A search over the constants of `code` but for `fixed`, at `limit` or less. Raises CannotFit, SyntaxError."""
+    given = {name: value for name, value in constants(code).items() if name not in fixed}
+    numbers: State = {(name, place): n for name, value in given.items() for place, n in _numbers(value) if n > 2}
+    search = Search(numbers, given, estimate)
     search.shrink(limit)
     return search
 
@@ -91,7 +87,9 @@ class Search:
             while self.cost > limit and self._step(groups):
                 pass
         if self.cost > limit:
-            changed = ", ".join(f"{name}={value}" for name, value in self.values.items()) or "no constant can be smaller"
+            changed = (
+                ", ".join(f"{name}={value}" for name, value in self.values.items()) or "no constant can be smaller"
+            )
             raise CannotFit(f"still about {self.cost} iterations ({changed}): allow more, or set its sizes")
 
     def _begin(self) -> int:
@@ -211,7 +209,8 @@ def _numbers(value: Any) -> Iterator[tuple[int | None, int]]:
 
 def _kind(place: Place) -> Kind:
     words = _words(place)
-    return next((kind for kind, known in _WORDS.items() if any(word in known for word in words)), "features")
+    kinds: Iterator[Kind] = (kind for kind, known in _WORDS.items() if any(word in known for word in words))
+    return next(kinds, "features")
 
 
 def _related(large: Place, small: Place) -> bool:

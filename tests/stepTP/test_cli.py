@@ -428,7 +428,7 @@ def test_translate_refuses_before_it_works(steptp: Steptp, tmp_path: Path) -> No
         (tmp_path / folder / "m.py").write_text("")
     assert "a second file named m" in steptp.fails("translate", tmp_path, "--out", tmp_path / "out")
     assert "write NAME=VALUE" in steptp.fails("translate", tmp_path, "--set", "batch")
-    assert "write a number" in steptp.fails("translate", tmp_path, "--set", "batch=[1]")
+    assert "Invalid value for '--fit'" in steptp.fails("translate", tmp_path, "--fit", "2")
 
 
 MODULE = """import torch
@@ -473,7 +473,10 @@ def test_translate_reports_every_file(steptp: Steptp, monkeypatch: pytest.Monkey
     out = tmp_path / "out"
     code, text, _ = steptp("translate", "in", "importable:Other", "--out", out, "--set", "size=2", "--json")
     reports = {Path(report["file"]).stem: report for report in json.loads(text)}
-    keys = ["file", "status", "leir", "names", "ops", "nests", "iterations", "max_abs_error", "ms", "message"]
+    keys = [
+        "file", "status", "cause", "leir", "names", "ops", "nests", "iterations", "max_abs_error", "constants",
+        "translation_ms", "ms", "message",
+    ]  # fmt: skip
     assert code == 1 and all(list(report) == keys for report in reports.values())
     statuses = {name: report["status"] for name, report in reports.items()}
     assert statuses == {
@@ -485,9 +488,33 @@ def test_translate_reports_every_file(steptp: Steptp, monkeypatch: pytest.Monkey
         "good": "verified",
         "unsupported": "unsupported",
     }
-    written = {"good.json", "good.leir", "Other.json", "Other.leir"}  # what is refused is not written
+    written = {"good.json", "good.leir", "good.py", "Other.json", "Other.leir", "Other.py"}  # none that is refused
     assert {file.name for file in out.iterdir()} == written
     assert (out / "good.leir").read_text() == reports["good"]["leir"]
     assert reports["good"]["leir"].startswith("in A_{2,8},")
     assert json.loads((out / "good.json").read_text())["A"] == "x"
+    assert "\nsize = 2\n" in (out / "good.py").read_text()
     assert "defines no Model" in reports["empty"]["message"]
+
+
+def test_translate_takes_constants_and_a_size(steptp: Steptp, tmp_path: Path) -> None:
+    """What changes a file before it is translated, and what cannot be changed."""
+    header = "import torch\nimport torch.nn.functional as F\n"
+    dropping = MODULE.replace("BODY", "F.dropout(self.layer(x), 0.5, self.training)").replace(
+        "import torch\n", header, 1
+    )
+    (tmp_path / "dropping.py").write_text(dropping)
+    (tmp_path / "large.py").write_text(MODULE.replace("BODY", "self.layer(x)").replace("size = 4", "size = 40000"))
+    fixed = MODULE.replace("BODY", "self.layer(x)").replace("size = 4\n", "").replace("size", "90000")
+    (tmp_path / "fixed.py").write_text(fixed)
+    dropping, fixed, large = steptp.json("translate", tmp_path, "--fit", "5000", "--workers", "1", code=1)
+    assert large["status"] == "verified" and large["iterations"] <= 5000
+    assert set(large["constants"]) == {"size"} and large["translation_ms"] > 0
+    assert dropping["cause"] == "unsupported-op" and "aten.dropout.default" in dropping["message"]
+    assert fixed["cause"] == "too-large" and "no constant can be smaller" in fixed["message"]
+    files = (tmp_path / "dropping.py", tmp_path / "large.py")
+    code, table, _ = steptp("translate", *files, "--set", "size=3", "--no-check", "--eval", "--workers", "1")
+    assert code == 0 and table.splitlines()[0].split() == [
+        "file", "ops", "nests", "iterations", "status", "max", "error", "seconds", "message",
+    ]  # fmt: skip
+    assert table.count("translated") == table.count("size=3") == 2

@@ -129,8 +129,10 @@ def test_errors_name_file_line_and_reason(name: str) -> None:
 def test_a_missing_file_and_an_unknown_override_are_errors(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be read"):
         load_source(tmp_path / "absent.py")
-    with pytest.raises(SourceError, match="assigns no depth, height at its top level"):
-        load_text(CODE, overrides={"depth": 1, "batch_size": 2, "height": 3})
+    with pytest.raises(SourceError, match="assigns no batchsize at its top level: did you mean batch_size"):
+        load_text(CODE, overrides={"width": 1, "batchsize": 2})
+    with pytest.raises(SourceError, match=r"width is 4 in the file, and 2.5 cannot stand there: give an integer"):
+        load_text(CODE, overrides={"width": 2.5})
 
 
 def test_a_missing_op_names_module_and_line(tmp_path: Path) -> None:
