@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,11 +25,35 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class _Given(_Section):
+    """How given programs are taken. `family` is what they are split and balanced by."""
+
+    family: str = Field(default="given", pattern=r"^[a-z][a-z0-9_]*$")
+    license: str = Field(min_length=1)  # of the files, as their rows will say
+    set: dict[str, bool | int | float | str | list[int | float]] = Field(default_factory=dict)
+    fit: int | None = Field(default=None, ge=1000)  # iterations to make them small for
+    eval: bool = False  # in evaluation mode, where they are not built in it
+
+
+class Folder(_Given):
+    """All Python files of a folder. Where it lies changes no byte of a result."""
+
+    path: str = Field(min_length=1)
+
+
+class ImportedModule(_Given):
+    """A class of an importable module."""
+
+    module: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")  # package.module:Class
+
+
 class Sources(_Section):
     """Which programs to start from."""
 
-    families: Names | Literal["all"] = "all"
+    families: Names | Literal["all", "none"] = "all"
     per_family: int = Field(default=3, ge=1, le=100_000)
+    folders: tuple[Folder, ...] = ()
+    modules: tuple[ImportedModule, ...] = ()
 
 
 class Walk(_Section):
@@ -107,9 +131,10 @@ def parse_config(text: str, file: str = "<config>") -> Config:
         raise ConfigError(_explain(error, tree, file)) from None
 
 
-def config_hash(config: Config) -> str:
-    """SHA-256 of everything that the configuration says."""
-    text = json.dumps(config.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+def config_hash(config: Config, described: dict[str, Any] | None = None) -> str:
+    """SHA-256 of everything that the configuration says, or of another description of it."""
+    asked = config.model_dump(mode="json") if described is None else described
+    text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -147,7 +172,7 @@ def _explain(error: ValidationError, tree: yaml.Node, file: str) -> str:
 def _keys(path: list[str]) -> list[str]:
     section: Any = Config
     for part in path:
-        section = section.model_fields[part].annotation
+        section = get_args(section)[0] if part.isdigit() else section.model_fields[part].annotation
     return list(section.model_fields)
 
 
@@ -155,6 +180,10 @@ def _line(tree: yaml.Node, key: list[str]) -> int:
     """The line of a key, or of the nearest section around it that the text holds."""
     node, line = tree, tree.start_mark.line
     for part in key:
+        if isinstance(node, yaml.SequenceNode) and part.isdigit() and int(part) < len(node.value):
+            node = node.value[int(part)]
+            line = node.start_mark.line
+            continue
         if not isinstance(node, yaml.MappingNode):
             break
         found = [(k, v) for k, v in node.value if isinstance(k, yaml.ScalarNode) and k.value == part]

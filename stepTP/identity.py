@@ -10,6 +10,7 @@ import leir
 import stepTP
 import strategies
 from stepTP.config import Config, config_hash
+from stepTP.given.files import digest_of
 from stepTP.manifest import Identity
 
 TOOLS = ("apache-tvm", "apache-tvm-ffi", "dashscope", "islpy", "lark", "numpy", "tiktoken", "torch")
@@ -17,9 +18,12 @@ TOOLS = ("apache-tvm", "apache-tvm-ffi", "dashscope", "islpy", "lark", "numpy", 
 
 def identity(config: Config) -> Identity:
     """Everything that decides the bytes of a run."""
+    asked = config.model_dump(mode="json")
+    for folder in asked["sources"]["folders"]:  # what is in it counts, not where it lies
+        folder["files"] = digest_of(Path(folder.pop("path")))
     return Identity(
-        config=config.model_dump(mode="json"),
-        config_hash=config_hash(config),
+        config=asked,
+        config_hash=config_hash(config, asked),
         catalog_hash=catalog_hash(),
         code_version=code_version(),
         tool_versions=tool_versions(),

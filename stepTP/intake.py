@@ -34,10 +34,11 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
     as it was built if absent), `fit` (make constants smaller until at most so many iterations are left), `check`
     (False: leave the translation unchecked). Result:
     `status` ("verified", "translated" where unchecked, "mismatch", "unsupported", "refused" or "error"), `cause` (why
-    it is not verified, in one word for reports to count by: `frontend.reference` lists those of a refusal), `leir`,
-    `state_id`, `names`, `ops`, `updates`, `nests`, `iterations` (of all equations), `max_abs_error` (against the module
-    in float64), `code` (the file as it ran), `constants` (those that are not as in the file), `translation_ms`
-    (processor time to load, export and translate it), `ms` (all in all), `message`; what is not known is None.
+    it is not verified, in one word for reports to count by: `frontend.reference` lists those of a refusal), `dtype` (of
+    the first output), `leir`, `state_id`, `names`, `ops`, `updates`, `nests`, `iterations` (of all equations),
+    `max_abs_error` (against the module in float64), `code` (the file as it ran), `constants` (those that are not as in
+    the file), `translation_ms` (processor time to load, export and translate it), `ms` (all in all), `message`; what is
+    not known is None.
     """
     start = time.perf_counter()
     try:
@@ -55,8 +56,8 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 _KEYS = (
-    "cause", "leir", "state_id", "names", "ops", "updates", "nests", "iterations", "max_abs_error", "code", "constants",
-    "translation_ms",
+    "cause", "dtype", "leir", "state_id", "names", "ops", "updates", "nests", "iterations", "max_abs_error", "code",
+    "constants", "translation_ms",
 )  # fmt: skip
 _ROUNDS = 8  # how often a program that is larger than it was estimated to be is made smaller again
 
@@ -71,6 +72,7 @@ def _translated(payload: dict[str, Any]) -> dict[str, Any]:
     require_well_formed(program)
     report = {
         "status": "translated",
+        "dtype": program.outputs[0].dtype,
         "leir": to_text(program),
         "state_id": state_id(program),
         "names": translation.names,

@@ -20,6 +20,7 @@ from typing import Any
 
 from stepTP.config import Config, ConfigError
 from stepTP.filter import balance, select
+from stepTP.given.files import GivenProgram, as_it_ran, given_programs
 from stepTP.identity import identity
 from stepTP.manifest import Run, open_run
 from stepTP.records import (
@@ -65,13 +66,19 @@ def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
         if not isinstance(item, SourceProgram):
             yield item
             continue
-        answer = build.jobs.submit(TRANSLATE, {"code": item.torch_code, "file": item.id}, near=item.id).result()
+        payload: dict[str, Any] = {"code": item.torch_code, "file": item.id}
+        if isinstance(item, GivenProgram):
+            if item.problem is not None:
+                yield rejected_source(item, "translate", item.problem.cause, item.problem.message)
+                continue
+            payload |= {"file": item.file, "fit": item.fit}
+        answer = build.jobs.submit(TRANSLATE, payload, near=item.id).result()
         if isinstance(answer, Failure):
             yield rejected_source(item, "translate", cause_of(answer), answer.message)
         elif answer["status"] != "verified":
             yield rejected_source(item, "translate", answer["cause"], answer["message"])
         else:
-            yield program_row(item, answer)
+            yield program_row(as_it_ran(item, answer) if isinstance(item, GivenProgram) else item, answer)
 
 
 def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
@@ -185,14 +192,23 @@ def build(
 def planned_shards(config: Config) -> dict[str, list[SourceProgram]]:
     """The raw shards of a build by name, each with its sources. Raises ConfigError."""
     known = [family.name for family in families()]
-    wanted = known if config.sources.families == "all" else list(config.sources.families)
+    match config.sources.families:
+        case "all":
+            wanted = known
+        case "none":
+            wanted = []
+        case names:
+            wanted = list(names)
     for family in wanted:
         if family not in known:
             raise ConfigError(f"sources.families: no family {family!r}{_nearest(family, known)}")
     try:
-        sources = generate(wanted, config.seed, config.sources.per_family)
+        sources: list[SourceProgram] = generate(wanted, config.seed, config.sources.per_family)
     except FamilyTooSmall as error:
         raise ConfigError(f"sources.per_family: {error}: ask for fewer") from None
+    sources += given_programs(config.sources.folders, config.sources.modules)
+    if not sources:
+        raise ConfigError("sources: there is none: name families, folders or modules")
     size = config.sources_per_shard
     return {
         f"raw/{number:05}.jsonl": sources[start : start + size]

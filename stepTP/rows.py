@@ -4,6 +4,7 @@ from typing import Any
 
 from stepTP.answer import write_answer
 from stepTP.filter import Dropped
+from stepTP.given.files import GivenProgram
 from stepTP.identity import tool_versions
 from stepTP.records import (
     ProgramRow,
@@ -29,7 +30,7 @@ def _source_record(source: SourceProgram) -> SourceRecord:
         family=source.family,
         torch_code=source.torch_code,
         torch_sha=source.torch_sha,
-        license=LICENSE,
+        license=source.license if isinstance(source, GivenProgram) else LICENSE,
     )
 
 
@@ -56,7 +57,7 @@ def program_row(source: SourceProgram, answer: dict[str, Any]) -> ProgramRow:
 def rejected_source(source: SourceProgram, stage: Stage, cause: str, message: str) -> RejectedRow:
     """A source that has no program."""
     return RejectedRow(
-        id=row_id(source.id, stage),
+        id=row_id(source.id, stage, *([source.file] if isinstance(source, GivenProgram) else [])),
         source_id=source.id,
         family=source.family,
         depth=0,

@@ -8,14 +8,15 @@ far the module in float32 is from itself in float64.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import prod
 from typing import Literal
 
 import numpy as np
 import torch
 
-from leir.edit import map_statement, with_dtypes
+from leir.edit import equation_paths, loops_around, map_statement, statement_at, variables_of, with_dtypes
 from leir.interp import InterpreterError, interpret
-from leir.syntax import DType, Expr, Real
+from leir.syntax import DType, Equation, Expr, Program, Real
 from stepTP.frontend.reference import (
     degenerate,
     distance,
@@ -122,7 +123,8 @@ def _error(
 
     Its outputs may be near the module in float64 (`exact`), or in the dtype at hand (`own`): the two differ where a
     comparison goes the other way. Integers and booleans must be equal to either. `rounding` is the error to expect of
-    f32; it is scaled to the output's dtype.
+    f32; it is scaled to the output's dtype. A sum of n terms one after the other may lose n units, where PyTorch, which
+    adds them pairwise, loses few.
     """
     found = interpret(translation.program, bind(translation, inputs))
     worst, largest = ("", -1.0), 0.0
@@ -133,8 +135,23 @@ def _error(
         error = min(distance(array, reference), distance(array, same))
         unit = EPSILON.get(declaration.dtype, 0.0)  # of integers and booleans none may differ
         lost = spread if np.isfinite(spread) else 0.0  # f32 may overflow where f64 does not
-        tolerance = SLACK * unit * (lost / EPSILON["f32"] + magnitude(reference))
+        slack = max(SLACK, _longest_sum(translation.program))
+        tolerance = slack * unit * (lost / EPSILON["f32"] + magnitude(reference))
         excess = error / tolerance if tolerance else np.inf if error else 0.0
         worst = max(worst, (declaration.tensor, excess), key=lambda pair: pair[1])
         largest = max(largest, distance(array, reference))
     return _Error(*worst, largest)
+
+
+def _longest_sum(program: Program) -> int:
+    """The most terms that one element accumulates in one nest."""
+    longest = 1
+    for path in equation_paths(program):
+        equation = statement_at(program, path)
+        assert isinstance(equation, Equation)
+        if equation.op == "+=":
+            kept = {name for index in equation.target.indices for name in variables_of(index)}
+            longest = max(
+                longest, prod(loop.extent for loop in loops_around(program, path) if loop.variable not in kept)
+            )
+    return longest

@@ -240,3 +240,8 @@ def _reduced(number: int) -> int | None:
 
 def _changes(before: State, after: State) -> State:
     return {place: number for place, number in after.items() if number != before[place]}
+
+
+def is_structure(name: str) -> bool:
+    """Whether a constant says what a program does (a kernel's size, an axis), not how much of it there is."""
+    return name in ("dim", "axis") or _kind((name, None)) == "structure"

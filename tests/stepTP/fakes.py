@@ -67,6 +67,7 @@ def translate(payload: dict[str, Any]) -> Any:
     program = PROGRAM.replace("SIZE", str(8 + 2 * int(drawn * 4)))
     return {
         "status": "verified",
+        "dtype": "f32",
         "leir": program,
         "state_id": state_id(parse(program)),
         "names": {"A": "x"},
@@ -74,6 +75,8 @@ def translate(payload: dict[str, Any]) -> Any:
         "nests": 2,
         "iterations": 192,
         "max_abs_error": 0.0,
+        "code": payload["code"].replace("size = 64", "size = 4") if payload.get("fit") else payload["code"],
+        "constants": {"size": 4} if payload.get("fit") else {},
         "ms": 1.0,
         "message": "",
     }

@@ -4,7 +4,7 @@ import torch.nn as nn
 batch_size = 1024
 in_features = 8192
 out_features = 8192
-subtract_value = 2.0
+subtract_value = 0.1
 multiply_value = 1.5
 
 

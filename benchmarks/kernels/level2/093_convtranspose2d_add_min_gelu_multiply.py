@@ -9,7 +9,7 @@ height = 64
 width = 64
 kernel_size = 4
 stride = 2
-add_value = 0.5
+add_value = 0.02
 multiply_value = 2.0
 
 
