@@ -81,10 +81,10 @@ class Emitter:
 
     `node` is the fx node at hand. `result` gives the tensor that its op writes: an output of the program where the node
     is one (`outputs`, by node name and number of the result), else a temporary. `default` is the dtype of temporaries
-    that need no declaration; `with_negatives` are the constant inputs of integers that hold numbers below 0. `live` are
-    the nodes that are translated. Statements go to `statements`, that is to `top` but inside a `loop`. `stacked`: the
-    leading indices and sizes that temporaries get in the body of a scan, one element a step. `temporaries`: dtype and
-    shape by name.
+    that need no declaration; `with_negatives` are the inputs of integers whose values, or reference values, hold
+    numbers below 0. `live` are the nodes that are translated. Statements go to `statements`, `top` but inside a `loop`.
+    `stacked`: the leading indices and sizes that temporaries get in the body of a scan, one element a step.
+    `temporaries`: dtype and shape by name.
     """
 
     def __init__(self) -> None:
@@ -157,14 +157,14 @@ class Emitter:
         return "f32" if self.dtype() in ("f16", "bf16") else self.dtype()
 
     def temporary(self, shape: Sequence[int], dtype: DType) -> Buffer:
-        """A new tensor; declared where its dtype is not the default."""
+        """A new tensor, without its axes of size 1; declared where its dtype is not the default."""
         name = unused_tensor(self.taken)
         self.taken.add(name)
-        lead, sizes = self.stacked
-        self.temporaries[name] = dtype, (*sizes, *shape)
+        buffer = Buffer(name, tuple(shape), dtype, self.stacked[0], narrow=True)
+        self.temporaries[name] = dtype, (*self.stacked[1], *buffer.stored)
         if dtype != self.default:
-            self.top.append(Alloc(name, dtype, "g", (*sizes, *shape)))
-        return Buffer(name, tuple(shape), dtype, lead)
+            self.top.append(Alloc(name, dtype, "g", self.temporaries[name][1]))
+        return buffer
 
     @contextmanager
     def loop(self, index: Index) -> Iterator[None]:

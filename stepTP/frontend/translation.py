@@ -209,6 +209,7 @@ class _Translator:
         given = [spec for spec in specs.values() if spec.kind == InputKind.USER_INPUT]
         read = [specs[node.name] for node in self.placeholders_by_use() if specs[node.name] not in given]
         unread = [spec for spec in specs.values() if spec.kind == InputKind.PARAMETER and spec not in read]
+        references = iter([x for x in tree_leaves(self.exported.example_inputs) if isinstance(x, torch.Tensor)])
         for spec in (*given, *read, *unread):
             if isinstance(spec.arg, ConstantArgument):
                 continue
@@ -238,10 +239,11 @@ class _Translator:
             self.names[name] = spec.target or node.name
             if tensor is None:
                 user_inputs.append(name)
+                tensor = next(references)
             else:
                 self.constants[name] = as_array(tensor)
-                if not tensor.is_floating_point() and bool((tensor < 0).any()):
-                    e.with_negatives.add(name)
+            if not tensor.is_floating_point() and bool((tensor < 0).any()):
+                e.with_negatives.add(name)
         e.inputs = frozenset(self.names)
         return declarations, user_inputs
 
@@ -299,9 +301,7 @@ class _Translator:
         if name not in TABLE:
             e.refuse(_missing(node.target, name))
         if isinstance(node.meta["val"], torch.Tensor):
-            if any(isinstance(size, torch.SymInt) for size in node.meta["val"].shape):
-                e.refuse("the shape of its result depends on data")
-            if 0 in node.meta["val"].shape:
+            if 0 in e.shape():
                 e.refuse("a tensor without elements")
             e.dtype()
         if any(isinstance(leaf, float) and isnan(leaf) for leaf in tree_leaves((node.args, node.kwargs))):

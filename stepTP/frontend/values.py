@@ -35,19 +35,31 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A tensor of the program, or the part of one that lies at leading indices."""
+    """A tensor of the program, or the part of one that lies at leading indices.
+
+    One that is `narrow` has no axes of size 1 in the program: only those in `stored`.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
     lead: Point = ()
+    narrow: bool = False
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        return tuple(size for size in self.shape if size > 1) if self.narrow else self.shape
 
     def at(self, point: Sequence[Index]) -> Access:
-        return Access(self.name, tuple(expression(index) for index in (*self.lead, *point)))
+        return Access(self.name, tuple(expression(index) for index in (*self.lead, *self.kept(point))))
 
     def part(self, *lead: Index) -> "Buffer":
         """The part at more leading indices."""
-        return Buffer(self.name, self.shape[len(lead) :], self.dtype, (*self.lead, *lead))
+        return Buffer(self.name, self.shape[len(lead) :], self.dtype, (*self.lead, *self.kept(lead)), self.narrow)
+
+    def kept(self, point: Sequence[Index]) -> Point:
+        """The indices of the axes that are stored, of those at the front."""
+        return tuple(index for index, size in zip(point, self.shape, strict=False) if size > 1 or not self.narrow)
 
     @property
     def value(self) -> Value:

@@ -32,6 +32,7 @@ from stepTP.frontend.translation import Inputs, Translation, bind
 DRAWS = 3  # on which a translation is checked
 SLACK = 256  # how many times the module's own rounding error a translation may show: sums in another order
 EPSILON: dict[DType, float] = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+LARGEST = tuple(torch.finfo(dtype).max for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +87,23 @@ def _rounding(module: torch.nn.Module, module64: torch.nn.Module, inputs64: Inpu
 def widened(translation: Translation) -> Translation:
     """The translation with every float dtype of program and constants made f64.
 
-    A literal that is the epsilon of f32 or f16 comes from a module that asks for its dtype's, and becomes that of f64.
+    A literal that is the epsilon or the largest number of a narrower dtype comes from a module that asks for its own
+    dtype's, and becomes that of f64.
     """
     constants = {
         name: array.astype(np.float64) if array.dtype.kind == "f" else array
         for name, array in translation.constants.items()
     }
     program = with_dtypes(translation.program, {"f16": "f64", "bf16": "f64", "f32": "f64"})
-    body = tuple(map_statement(statement, _with_epsilon_of_f64) for statement in program.body)
+    body = tuple(map_statement(statement, _with_limits_of_f64) for statement in program.body)
     return replace(translation, program=replace(program, body=body), constants=constants)
 
 
-def _with_epsilon_of_f64(expression: Expr) -> Expr:
+def _with_limits_of_f64(expression: Expr) -> Expr:
     if isinstance(expression, Real) and expression.value in EPSILON.values():
         return Real(EPSILON["f64"])
+    if isinstance(expression, Real) and expression.value in LARGEST:
+        return Real(LARGEST[-1])
     return expression
 
 

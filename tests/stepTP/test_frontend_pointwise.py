@@ -16,6 +16,7 @@ from tests.stepTP.agreement import Calls, agree, draw, positive
 X = draw(3, 5)
 WIDE = torch.tensor([[-1e4, -90.0, -3.0, -0.5, -1e-9], [0.0, 1e-9, 0.5, 1.0, 3.0], [20.5, 19.5, 90.0, 1e4, -6.5]])
 INTEGERS = draw(3, 5, dtype=torch.int64)
+NONZERO = torch.where(INTEGERS == 0, 3, INTEGERS.flip(1).where(INTEGERS.flip(1) != 0, -2))
 FLAGS = draw(3, 5, dtype=torch.bool)
 
 UNARY: dict[str, Callable[[torch.Tensor], Any]] = {
@@ -93,6 +94,17 @@ UNARY: dict[str, Callable[[torch.Tensor], Any]] = {
     "addcdiv": lambda x: (torch.addcdiv(x, x, x.cosh(), value=0.5), torch.addcdiv(x, x, x.abs() + 1)),
     "glu": lambda x: F.glu(x[:, :4]),
     "tanhshrink": F.tanhshrink,
+    "asinh": torch.asinh,
+    "rrelu": lambda x: F.rrelu(x, 0.1, 0.3),
+    "celu of alpha": lambda x: F.celu(x, 0.7),
+    "glu of axis 0": lambda x: F.glu(torch.cat([x, x[:1] * 2]), 0),
+    "angles": lambda x: (torch.deg2rad(x), torch.rad2deg(x)),
+    "floor of a quotient": lambda x: (x // 0.5, torch.div(x, -4, rounding_mode="floor"), x // 2),
+    "remainder by a power of two": lambda x: (x % 2, torch.remainder(x, -0.5), torch.fmod(x, 4)),
+    "round to decimals": lambda x: (x.round(decimals=2), (x * 100).round(decimals=-1), x.round(decimals=0)),
+    "infinities": lambda x: (x.isfinite(), x.isposinf(), x.isneginf()),
+    "copysign": lambda x: (torch.copysign(x, -2.0), torch.copysign(x, 0.5)),
+    "nan_to_num": lambda x: (torch.nan_to_num(x), torch.nan_to_num(x, -1.0, 2.0, -3.0)),
     "softsign": F.softsign,
     "logical_not": torch.logical_not,
 }
@@ -114,6 +126,8 @@ POSITIVE: dict[str, Callable[[torch.Tensor], Any]] = {
     "pow float base": lambda x: torch.pow(0.3, x),
     "scalar over tensor": lambda x: 2 / x,
     "negative pow": lambda x: -(x**2.5),
+    "acosh": lambda x: torch.acosh(x + 0.5),
+    "atanh": lambda x: torch.atanh(x / 3),
 }
 
 
@@ -141,6 +155,12 @@ BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
     "logaddexp": torch.logaddexp,
+    "hypot": lambda x, y: (torch.hypot(x, y), torch.hypot(x * 1e30, y * 1e30) * 1e-30, torch.hypot(x - x, y - y)),
+    "fmax and fmin": lambda x, y: (torch.fmax(x, y), torch.fmin(x, y)),
+    "heaviside": lambda x, y: torch.heaviside(x.round(), y),
+    "ldexp": lambda x, y: torch.ldexp(x, y.round()),
+    "prelu by channel": lambda x, y: F.prelu(x, y[0]),
+    "prelu of one slope": lambda x, y: F.prelu(x, y[0, :1]),
     "lerp": lambda x, y: torch.lerp(x, y, y.sigmoid()),
     "prelu": lambda x, y: F.prelu(x, y[0]),
     "maximum": torch.maximum,
@@ -219,9 +239,30 @@ MIXED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "integer functions": (lambda x: (torch.exp(x), torch.sigmoid(x), torch.sqrt(x * x)), (INTEGERS,)),
     "integer relu": (lambda x: (F.relu(x), x.sign(), x.clamp(-1, 2), torch.floor(x)), (INTEGERS,)),
     "integer division": (
-        lambda x: (torch.div(x, 3, rounding_mode="floor"), x % 3, x.bool(), x != 0),
+        lambda x: (torch.div(x, 3, rounding_mode="floor"), x % 3, x.bool(), x != 0, x // -3, x % -3),
         (INTEGERS,),
     ),
+    "integer division towards zero": (
+        lambda x: (
+            torch.div(x, 3, rounding_mode="trunc"),
+            torch.div(x, -2, rounding_mode="trunc"),
+            torch.fmod(x, 3),
+            torch.fmod(x, -3),
+        ),
+        (INTEGERS,),
+    ),
+    "integer division by a tensor": (
+        lambda x, y: (x // y, x % y, torch.div(x, y, rounding_mode="trunc"), torch.fmod(x, y)),
+        (INTEGERS, NONZERO),
+    ),
+    "float division to an integer": (
+        lambda x, y: (x // y, x % y, torch.fmod(x, y), torch.remainder(2.5, y), torch.fmod(x, -0.7), x % 0.7, x // 0.1),
+        (X * 3, draw(3, 5, seed=1)),
+    ),
+    "integers over floats": (lambda x: (x // 0.7, x % 0.7), (INTEGERS,)),
+    "shifts and low bits": (lambda x: (x << 2, x >> 1, x & 3, ~x), (INTEGERS,)),
+    "tests of integers": (lambda x: (x.isnan(), x.isinf(), x.isfinite(), torch.nan_to_num(x)), (INTEGERS,)),
+    "half divided to an integer": (lambda x: (x // 0.7, x % 0.7), (X.half(),)),
     "bool and float": (lambda m, x: (m * x, m + x, x - m.float(), torch.where(m, x, -x)), (FLAGS, X)),
     "bool": (lambda m, n: (m & n, m | n, m ^ n, ~m, m * n, m + n, m == n, m < n), (FLAGS, ~FLAGS.roll(1))),
     "bool scalar": (lambda m: (m + 1, m * 2.5, m & True, m | True), (FLAGS,)),
@@ -240,6 +281,21 @@ MIXED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 def test_dtypes(name: str) -> None:
     function, inputs = MIXED[name]
     agree(function, *inputs, in_double=False)
+
+
+def test_a_quotient_that_rounds_up_to_an_integer_is_below_it() -> None:
+    """1.0 / 0.1 is 10.0 in f32, but 0.1 in f32 is a little more than a tenth."""
+    x, y = torch.tensor([1.0, 3.0, -1.0, 6.0]), torch.tensor([0.1, 0.1, 0.1, 0.3])
+    assert (x / y).floor().tolist() != (x // y).tolist()
+    agree(lambda x, y: (x // y, x % y, torch.fmod(x, y)), x, y, in_double=False)
+    agree(lambda x: (x // 0.1, x % 0.1), x, in_double=False)
+
+
+def test_not_a_number() -> None:
+    x = torch.tensor([[torch.nan, 1.0, -1.0], [torch.inf, -torch.inf, 0.0]])
+    agree(lambda x: (x.isnan(), x.isinf(), x.isfinite(), torch.nan_to_num(x, 1.5, 3.0, -2.0)), x)
+    agree(lambda x: (torch.nan_to_num(x), x.floor(), x.frac()), x)
+    agree(lambda x, y: (torch.fmax(x, y), torch.fmin(x, y)), x, torch.zeros(3))
 
 
 def test_constants_need_no_nest() -> None:
@@ -261,11 +317,21 @@ def test_ranges_are_expressions_of_the_loop() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
-    "float remainder": (lambda x: x % 2, (X,), "remainder"),
-    "float floor division": (lambda x: x // 2, (X,), "floor"),
-    "integer division by a tensor": (lambda x, y: x // y, (INTEGERS, INTEGERS.abs() + 1), "nonzero constant"),
+    "f64 floor division": (lambda x: x // 0.1, (X.double(),), "no power of two"),
+    "f64 remainder": (lambda x: x % 3, (X.double(),), "no power of two"),
+    "integer division by zero": (lambda x: x // 0, (INTEGERS,), "division by 0"),
+    "inverse functions": (torch.atan2, (X, X), "no inverse trigonometric"),
+    "erfc": (torch.erfc, (X,), "erf alone"),
+    "signs of zero": (torch.copysign, (X, X), "-0.0"),
+    "sorting": (lambda x: x.sort().values, (X,), "depends on data"),
+    "median": (lambda x: x.median(), (X,), "depends on data"),
+    "a number of elements that depends on data": (torch.nonzero, (X,), "shape of its result depends on data"),
+    "a choice of elements": (lambda x: x.masked_select(x > 0), (X,), "shape of its result depends on data"),
+    "complex numbers": (lambda x: torch.fft.fft(x).real, (X,), "complex"),
+    "factorisations": (lambda x: torch.linalg.inv(x[:, :3]), (X,), "pivots"),
+    "random numbers": (lambda x: x + torch.rand(5), (X,), "random numbers"),
     "integer power of a tensor": (lambda x, y: x**y, (INTEGERS, INTEGERS.abs()), "base of i64"),
-    "bits": (lambda x: x & 3, (INTEGERS,), "bits of integers"),
+    "bits": (lambda x: x & 5, (INTEGERS,), "bits of integers"),
     "uint8": (lambda x: x + 1, (INTEGERS.to(torch.uint8),), "uint8 has no counterpart"),
     "dropout in training": (lambda x: F.dropout(x, 0.5, training=True), (X,), "draws random numbers"),
 }

@@ -145,6 +145,7 @@ GATHERS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "index": (lambda x, i: (x[i], x[:, i]), (draw(3, 3, 4), ROWS)),
     "index two": (lambda x, i: (x[i, i], x[i, :, i], x[:, i, i[:, None]]), (draw(3, 3, 4), ROWS)),
     "constant positions": (lambda x: (x[:, [-1, 0, -3]], x[torch.tensor([2, 0])]), (draw(3, 4),)),
+    "positions below zero": (lambda x, i: (x[i], x[:, i]), (draw(3, 4), torch.tensor([-1, 0, -3, 2]))),
     "computed position": (lambda x: x[x.argmax(-1).clamp(max=2)], (draw(3, 4),)),
 }
 
@@ -158,3 +159,45 @@ def test_gather(name: str) -> None:
 def test_a_boolean_index_is_refused() -> None:
     with pytest.raises(UnsupportedOp, match="depends on data"):
         translate(Calls(lambda x, m: x[m].sum()), (draw(3), torch.tensor([True, False, True])))
+
+
+WHERE = torch.tensor([[0, 1], [2, 4], [3, 0]])
+SCATTERS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "scatter": (lambda x, y: (x.scatter(1, WHERE, y), x.scatter(-1, WHERE[:2], y), x.scatter(0, WHERE % 3, 1.5)), ()),
+    "scatter of an input": (lambda x, y, i: x.scatter(1, i, y), (WHERE,)),
+    "scatter_add": (lambda x, y: (x.scatter_add(1, WHERE - WHERE, y), x.scatter(1, WHERE, 2.5, reduce="multiply")), ()),
+    "scatter_reduce": (
+        lambda x, y: (
+            x.scatter_reduce(1, WHERE % 2, y, "amax"), x.scatter_reduce(1, WHERE % 2, y, "sum", include_self=False),
+            x.scatter_reduce(1, WHERE % 2, y, "amin", include_self=False), x.scatter_reduce(1, WHERE % 2, y, "prod"),
+        ),
+        (),
+    ),
+    "index_add": (lambda x, y, i: x.index_add(1, i, y, alpha=2), (torch.tensor([2, 2]),)),
+    "index_copy and index_fill": (lambda x, y, i: (x.index_copy(1, i, y), x.index_fill(0, i, -2)), (ROWS[1:3],)),
+    "index_put": (
+        lambda x, y, i: (x.index_put((i,), y[0, 0]), x.index_put((i,), x[:2], accumulate=True)),
+        (torch.tensor([1, 1]),),
+    ),
+    "index_put of two": (lambda x, y, i: x.index_put((i[:, None], i), y[:2]), (torch.tensor([1, 2]),)),
+    "index_put below zero": (lambda x, y, i: x.index_put((i,), y[:2, :1]), (torch.tensor([-1, 0]),)),
+    "a mask": (lambda x, y, m: (x.index_put((m,), y[0, 0]), x.masked_fill(m, 2)), (draw(3, 5, dtype=torch.bool),)),
+    "a mask of rows": (lambda x, y, m: x.index_put((m,), y[0, 0]), (torch.tensor([True, False, True]),)),
+    "pieces": (
+        lambda x, y: (
+            x.select_scatter(y[:, 0], -1, -2), x.slice_scatter(y, 1, 1, None, 2), x.diagonal_scatter(y[:2, 0], -1),
+        ),
+        (),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+def test_scatter(name: str) -> None:
+    function, inputs = SCATTERS[name]
+    agree(function, draw(3, 5), draw(3, 2), *inputs)
+
+
+def test_values_that_a_mask_places_are_refused() -> None:
+    with pytest.raises(UnsupportedOp, match="depends on data"):
+        translate(Calls(lambda x, m: x.index_put((m,), x[0])), (draw(3, 3), torch.eye(3).bool()))

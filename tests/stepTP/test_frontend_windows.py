@@ -140,11 +140,30 @@ def test_average_pool(options: dict[str, Any]) -> None:
 POOLS: dict[str, tuple[Callable[[torch.Tensor], Any], torch.Tensor]] = {
     "one axis": (lambda x: (F.max_pool1d(x, 3, 2, 1), F.avg_pool1d(x, 3, 2, 1)), draw(2, 3, 8)),
     "three axes": (lambda x: (F.max_pool3d(x, 2), F.avg_pool3d(x, 2, 1, 1)), draw(1, 2, 4, 4, 5)),
+    "maxima and where": (
+        lambda x: (
+            *F.max_pool1d(x[0].flatten(1), 3, 2, 1, return_indices=True),
+            *F.max_pool3d(x, 2, return_indices=True),
+        ),
+        IMAGE.round(),
+    ),
     "no batch": (lambda x: (F.max_pool2d(x, 2), F.avg_pool2d(x, 2)), IMAGE[0]),
     "adaptive to one": (lambda x: F.adaptive_avg_pool2d(x, 1), IMAGE),
     "adaptive, even": (lambda x: F.adaptive_avg_pool2d(x, (7, 3)), IMAGE),
     "adaptive, uneven": (lambda x: F.adaptive_avg_pool2d(x, (3, 4)), IMAGE),
     "adaptive, upwards": (lambda x: F.adaptive_avg_pool2d(x, (10, 12)), IMAGE[:, :1]),
+    "adaptive of one axis": (lambda x: (F.adaptive_avg_pool1d(x, 3), F.adaptive_max_pool1d(x, 5)), draw(2, 3, 8)),
+    "adaptive of three axes": (
+        lambda x: (F.adaptive_avg_pool3d(x, (2, 3, 1)), F.adaptive_max_pool3d(x, (3, 1, 4))),
+        draw(1, 2, 4, 4, 5),
+    ),
+    "adaptive maxima and where": (
+        lambda x: (
+            *F.adaptive_max_pool2d(x.round(), (3, 4), return_indices=True),
+            *F.adaptive_max_pool2d(x[0], 1, True),
+        ),
+        IMAGE,
+    ),
     "f16": (lambda x: (F.avg_pool2d(x, 2), F.max_pool2d(x, 2)), IMAGE.half()),
 }
 
@@ -153,3 +172,19 @@ POOLS: dict[str, tuple[Callable[[torch.Tensor], Any], torch.Tensor]] = {
 def test_other_pools(name: str) -> None:
     function, x = POOLS[name]
     agree(function, x, in_double=x.dtype == torch.float32)
+
+
+COLUMNS: list[dict[str, Any]] = [
+    {"kernel_size": 2},
+    {"kernel_size": (2, 3), "dilation": (1, 2), "padding": 1, "stride": 2},
+    {"kernel_size": 1, "stride": (2, 3)},
+    {"kernel_size": (3, 2), "padding": (2, 0), "stride": (1, 3)},
+]
+
+
+@pytest.mark.parametrize("options", COLUMNS, ids=str)
+def test_windows_as_columns_and_back(options: dict[str, Any]) -> None:
+    agree(lambda x: F.unfold(x, **options), IMAGE)
+    agree(lambda x: F.unfold(x, **options), IMAGE[0])
+    columns = F.unfold(IMAGE, **options)
+    agree(lambda x: F.fold(x, IMAGE.shape[-2:], **options), draw(*columns.shape))

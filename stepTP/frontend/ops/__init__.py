@@ -3,18 +3,23 @@
 from stepTP.frontend.ops import (
     activations,
     attention,
+    division,
     gather,
     linear_algebra,
+    logic,
     normalisation,
     pointwise,
+    pools,
     recurrence,
     reduce,
+    refused,
     scan,
+    scatter,
     shape,
     windows,
 )
 
 __all__ = [
-    "activations", "attention", "gather", "linear_algebra", "normalisation", "pointwise", "recurrence", "reduce",
-    "scan", "shape", "windows",
+    "activations", "attention", "division", "gather", "linear_algebra", "logic", "normalisation", "pointwise", "pools",
+    "recurrence", "reduce", "refused", "scan", "scatter", "shape", "windows",
 ]  # fmt: skip

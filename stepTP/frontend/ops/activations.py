@@ -1,7 +1,10 @@
 """Activations with parameters, each one nest; those without are among the formulas of `pointwise`."""
 
+from math import prod
+from typing import Any
+
 from stepTP.frontend.emitter import Emitter
-from stepTP.frontend.ops.pointwise import pointwise
+from stepTP.frontend.ops.pointwise import LOGISTIC, pointwise
 from stepTP.frontend.table import emits
 from stepTP.frontend.values import Scalar, Value
 
@@ -55,3 +58,43 @@ def threshold(e: Emitter, x: Value, bound: Scalar, value: Scalar) -> Value:
 @emits("hardtanh")
 def hardtanh(e: Emitter, x: Value, min_val: Scalar = -1, max_val: Scalar = 1) -> Value:
     return pointwise(e, "min(max(x,y),z)", x, min_val, max_val)
+
+
+@emits("celu")
+def celu(e: Emitter, x: Value, alpha: Scalar = 1) -> Value:
+    return pointwise(e, "if_then_else(x>0.0,x,expm1(x/y)*y)", x, alpha)
+
+
+@emits("rrelu")
+def randomised_leaky_relu(
+    e: Emitter, x: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
+) -> Value:
+    if training:
+        e.refuse("rrelu in training draws random numbers")
+    return leaky_relu(e, x, (lower + upper) / 2)
+
+
+@emits("rrelu_with_noise_functional")
+def randomised_leaky_relu_with_noise(e: Emitter, x: Value, noise: Value, *arguments: Any) -> tuple[Value, Value]:
+    return randomised_leaky_relu(e, x, *arguments), noise
+
+
+@emits("prelu")
+def prelu(e: Emitter, x: Value, weight: Value) -> Value:
+    """One slope for all, or one for each channel, which is axis 1."""
+    if prod(weight.shape) > 1 and len(x.shape) > 1:
+        shape = (weight.shape[0], *[1] * (len(x.shape) - 2))
+        weight = weight.view(shape, lambda point: point[:1])
+    return pointwise(e, "if_then_else(x>0.0,x,y*x)", x, weight)
+
+
+@emits("glu")
+def gated_linear_unit(e: Emitter, x: Value, dim: int = -1) -> Value:
+    axis = dim % len(x.shape)
+    size = x.shape[axis] // 2
+    first, second = (
+        x.view(e.shape(), lambda p, start=start: [i + start if n == axis else i for n, i in enumerate(p)])
+        for start in (0, size)
+    )
+    gate = pointwise(e, LOGISTIC, second, into=e.temporary(e.shape(), e.accumulator()))
+    return pointwise(e, "x*y", first, gate, dtype=e.accumulator())

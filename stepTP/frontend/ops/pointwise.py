@@ -9,14 +9,16 @@ from typing import Any
 
 from leir.names import substitute_in
 from leir.parser import parse_expression
-from leir.syntax import Binary, DType, Expr, Select
+from leir.syntax import DType, Expr
 from stepTP.frontend.emitter import Emitter, converted, scalar
 from stepTP.frontend.table import emits
-from stepTP.frontend.values import FLOATS, INTEGERS, Scalar, Value, broadcast, constant
+from stepTP.frontend.values import FLOATS, Buffer, Scalar, Value, broadcast, constant
 
 Operand = Value | Scalar
 
 LOGISTIC = "exp(min(x,0.0))/(1.0+exp(-abs(x)))"
+
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 UNARY = {
     "abs": "abs(x)",
@@ -36,6 +38,15 @@ UNARY = {
     "sinh": "0.5*(expm1(x)-expm1(-x))",
     "cosh": "0.5*(exp(x)+exp(-x))",
     "tan": "sin(x)/cos(x)",
+    "asinh": (
+        "if_then_else(x<0.0,-1.0,1.0)*if_then_else(abs(x)>1e8,log(abs(x))+0.6931471805599453,"
+        "log1p(abs(x)+x*x/(1.0+sqrt(1.0+x*x))))"
+    ),
+    "acosh": "if_then_else(x>1e8,log(x)+0.6931471805599453,log1p(x-1.0+sqrt((x-1.0)*(x+1.0))))",
+    "atanh": "0.5*(log1p(x)-log1p(-x))",
+    "deg2rad": "x*0.017453292519943295",
+    "rad2deg": "x*57.29577951308232",
+    "special_expit": LOGISTIC,
     "sin": "sin(x)",
     "cos": "cos(x)",
     "erf": "erf(x)",
@@ -45,6 +56,7 @@ UNARY = {
     "relu6": "min(max(x,0.0),6.0)",
     "hardsigmoid": "min(max(x+3.0,0.0),6.0)/6.0",
     "hardswish": "x*min(max(x+3.0,0.0),6.0)/6.0",
+    "selu": f"{SELU_SCALE}*if_then_else(x>0.0,x,{SELU_ALPHA}*expm1(x))",
     "mish": "x*tanh(max(x,0.0)+log1p(exp(-abs(x))))",
 }
 ROUNDING = {
@@ -59,6 +71,14 @@ BINARY = {
     "div.Tensor": "x/y",
     "div.Scalar": "x/y",
     "xlogy.Tensor": "if_then_else(x==0.0,0.0,x*log(y))",
+    "hypot": (
+        "if_then_else(x==0.0&&y==0.0||abs(x)==inf||abs(y)==inf,max(abs(x),abs(y)),"
+        "max(abs(x),abs(y))*sqrt(1.0+(min(abs(x),abs(y))/max(abs(x),abs(y)))*(min(abs(x),abs(y))/max(abs(x),abs(y)))))"
+    ),
+    "fmax": "if_then_else(x!=x,y,if_then_else(y!=y,x,max(x,y)))",
+    "fmin": "if_then_else(x!=x,y,if_then_else(y!=y,x,min(x,y)))",
+    "ldexp.Tensor": "x*2.0**y",
+    "heaviside": "if_then_else(x<0.0,0.0,if_then_else(x>0.0,1.0,y))",
     "logaddexp": "if_then_else(x==y,x+0.6931471805599453,max(x,y)+log1p(exp(-abs(x-y))))",
     "_prelu_kernel": "if_then_else(x>0.0,x,y*x)",
     "maximum": "max(x,y)",
@@ -77,11 +97,13 @@ def formula(text: str, **operands: Expr) -> Expr:
     return substitute_in(_parsed(text), operands)
 
 
-def pointwise(e: Emitter, text: str, *operands: Operand, dtype: DType | None = None) -> Value:
-    """One nest over the op's result: a formula of operands x, y, z, in the result's dtype or another."""
+def pointwise(
+    e: Emitter, text: str, *operands: Operand, dtype: DType | None = None, into: Buffer | None = None
+) -> Value:
+    """One nest over `into`, or the op's result: a formula of operands x, y, z, in the result's dtype or another."""
     computing = dtype or e.dtype()
     values = [operand if isinstance(operand, Value) else scalar(operand, computing) for operand in operands]
-    result = e.result()
+    result = into or e.result()
     elements = [broadcast(converted(value, computing), result.shape).element for value in values]
 
     def element(point: Any) -> Expr:
@@ -133,60 +155,6 @@ def subtract_from(e: Emitter, x: Operand, y: Operand, alpha: Scalar = 1) -> Valu
     return subtract(e, y, x, alpha) if alpha == 1 else pointwise(e, "y-x*z", x, y, alpha)
 
 
-@emits("div.Tensor_mode", "div.Scalar_mode")
-def divide(e: Emitter, x: Operand, y: Operand, rounding_mode: str | None = None) -> Value:
-    match rounding_mode:
-        case None:
-            return pointwise(e, "x/y", x, y)
-        case "trunc" if e.dtype() in FLOATS:
-            return pointwise(e, ROUNDING["trunc"].replace("x", "(x/y)"), x, y)
-        case "floor" if e.dtype() in INTEGERS:
-            return pointwise(e, "x//y", x, _nonzero(e, y))
-        case _:
-            return e.refuse(f"rounding_mode={rounding_mode!r} on {e.dtype()}")
-
-
-@emits("remainder.Tensor", "remainder.Scalar")
-def modulo(e: Emitter, x: Operand, y: Operand) -> Value:
-    if e.dtype() not in INTEGERS:
-        e.refuse(f"remainder of {e.dtype()}: LEIR's % takes integers")
-    return pointwise(e, "x%y", x, _nonzero(e, y))
-
-
-def _nonzero(e: Emitter, divisor: Operand) -> Operand:
-    number = divisor.constant if isinstance(divisor, Value) else divisor
-    if number is None or number == 0:
-        e.refuse("integer division by what is not a nonzero constant")
-    return divisor
-
-
-@emits("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
-def power(e: Emitter, x: Operand, y: Operand) -> Value:
-    """Exponents that PyTorch computes by products and roots are written so; an integer base takes no others."""
-    exponent = y.constant if isinstance(y, Value) else y
-    if exponent is not None and float(exponent) in _POWERS:
-        number = float(exponent)
-        if (number.is_integer() and number >= 0) or e.dtype() in FLOATS:
-            return pointwise(e, _POWERS[number], x)
-    if e.dtype() in FLOATS:
-        return pointwise(e, "x**y", x, y)
-    if isinstance(exponent, int) and 0 < exponent <= 64:
-        return pointwise(e, "*".join(["x"] * exponent), x)
-    return e.refuse(f"a power with a base of {e.dtype()} and an exponent that is no small constant")
-
-
-_POWERS = {
-    -2.0: "1.0/(x*x)",
-    -1.0: "1.0/x",
-    -0.5: "1.0/sqrt(x)",
-    0.0: "1",
-    0.5: "sqrt(x)",
-    1.0: "x",
-    2.0: "x*x",
-    3.0: "x*x*x",
-}
-
-
 @emits("lerp.Scalar", "lerp.Tensor")
 def interpolate(e: Emitter, x: Value, y: Value, weight: Operand) -> Value:
     """Counted from the nearer end, as PyTorch does."""
@@ -232,69 +200,8 @@ def clamp_max(e: Emitter, x: Value, max: Operand) -> Value:
     return pointwise(e, "min(x,y)", x, max)
 
 
-@emits("where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar")
-def where(e: Emitter, condition: Value, x: Operand, y: Operand) -> Value:
-    result = e.result()
-    chosen = broadcast(truth(condition), result.shape)
-    values = (value if isinstance(value, Value) else scalar(value, e.dtype()) for value in (x, y))
-    one, other = (broadcast(converted(value, e.dtype()), result.shape) for value in values)
-    return e.fill(result, lambda point: Select(chosen.element(point), one.element(point), other.element(point)))
-
-
-@emits("masked_fill.Scalar", "masked_fill.Tensor")
-def masked_fill(e: Emitter, x: Value, mask: Value, value: Operand) -> Value:
-    return where(e, mask, value, x)
-
-
-def truth(value: Value) -> Value:
-    """The value as a boolean: itself, or whether it is nonzero."""
-    if value.dtype == "bool":
-        return value
-    if value.constant is not None:
-        return constant(value.constant != 0, value.shape, "bool")
-    zero = scalar(0, value.dtype).element(())
-    return Value(value.shape, "bool", lambda point: Binary("!=", value.element(point), zero))
-
-
-@emits("logical_not", "bitwise_not")
-def logical_not(e: Emitter, x: Value) -> Value:
-    return _logical(e, "!x", x)
-
-
-@emits("logical_and", "bitwise_and.Tensor", "bitwise_and.Scalar", "__and__.Tensor", "__and__.Scalar")
-def logical_and(e: Emitter, x: Operand, y: Operand) -> Value:
-    return _logical(e, "x&&y", x, y)
-
-
-@emits("logical_or", "bitwise_or.Tensor", "bitwise_or.Scalar", "__or__.Tensor", "__or__.Scalar")
-def logical_or(e: Emitter, x: Operand, y: Operand) -> Value:
-    return _logical(e, "x||y", x, y)
-
-
-@emits("logical_xor", "bitwise_xor.Tensor", "bitwise_xor.Scalar", "__xor__.Tensor", "__xor__.Scalar")
-def logical_xor(e: Emitter, x: Operand, y: Operand) -> Value:
-    return _logical(e, "x!=y", x, y)
-
-
-def _logical(e: Emitter, text: str, *operands: Operand) -> Value:
-    if e.dtype() != "bool":
-        e.refuse("bits of integers")
-    values = [truth(o) if isinstance(o, Value) else scalar(bool(o), "bool") for o in operands]
-    return pointwise(e, text, *values)
-
-
-@emits("isnan")
-def is_nan(e: Emitter, x: Value) -> Value:
-    return pointwise(e, "x!=x", x, dtype=x.dtype)
-
-
-@emits("isinf")
-def is_infinite(e: Emitter, x: Value) -> Value:
-    return pointwise(e, "abs(x)==inf", x, dtype=x.dtype)
-
-
-@emits("_to_copy")
-def to_copy(e: Emitter, x: Value, dtype: Any = None) -> Value:
+@emits("_to_copy", "to.dtype", "to.dtype_layout", "to.device", "type_as")
+def to_copy(e: Emitter, x: Value, *arguments: Any, dtype: Any = None, copy: bool = False) -> Value:
     if e.dtype() == x.dtype:
         return x
     if x.constant is not None:

@@ -8,7 +8,8 @@ from typing import Any
 from leir.syntax import AssignOp, Binary, BinaryOp, Expr, Integer, Select
 from stepTP.frontend.emitter import Emitter, axes, converted
 from stepTP.frontend.indices import Index, expression, linear
-from stepTP.frontend.ops.pointwise import formula, pointwise, truth
+from stepTP.frontend.ops.logic import truth
+from stepTP.frontend.ops.pointwise import formula, pointwise
 from stepTP.frontend.table import emits
 from stepTP.frontend.values import Buffer, Point, Value, literal, stretched
 

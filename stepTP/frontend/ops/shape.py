@@ -166,14 +166,14 @@ def unfold(e: Emitter, x: Value, dim: int, size: int, step: int) -> Value:
 
 @emits("diagonal")
 def diagonal(e: Emitter, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
-    row, column = dim1 % len(x.shape), dim2 % len(x.shape)
+    return x.view(e.shape(), lambda point: on_diagonal(point, len(x.shape), offset, dim1, dim2))
 
-    def where(point: Point) -> list[Index]:
-        rest, along = list(point[:-1]), point[-1]
-        placed = {row: along + max(-offset, 0), column: along + max(offset, 0)}
-        return [placed[n] if n in placed else rest.pop(0) for n in range(len(x.shape))]
 
-    return x.view(e.shape(), where)
+def on_diagonal(point: Point, rank: int, offset: int, dim1: int, dim2: int) -> Point:
+    """The element that a point of a diagonal is; the place along it is the point's last axis."""
+    rest, along = iter(point[:-1]), point[-1]
+    placed = {dim1 % rank: along + max(-offset, 0), dim2 % rank: along + max(offset, 0)}
+    return tuple(placed[n] if n in placed else next(rest) for n in range(rank))
 
 
 @emits("cat")
@@ -197,32 +197,6 @@ def stack(e: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
     axis = dim % (len(tensors[0].shape) + 1)
     pieces = [x.view((*x.shape[:axis], 1, *x.shape[axis:]), lambda p: (*p[:axis], *p[axis + 1 :])) for x in tensors]
     return concatenate(e, pieces, axis)
-
-
-@emits("select_scatter")
-def select_scatter(e: Emitter, x: Value, source: Value, dim: int, index: int) -> Value:
-    axis = dim % len(x.shape)
-    layer = source.view((*x.shape[:axis], 1, *x.shape[axis + 1 :]), lambda p: (*p[:axis], *p[axis + 1 :]))
-    return _overwritten(e, x, layer, axis, index % x.shape[axis], 1)
-
-
-@emits("slice_scatter")
-def slice_scatter(
-    e: Emitter, x: Value, source: Value, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Value:
-    axis = dim % len(x.shape)
-    first, _, _ = slice(start, end, step).indices(x.shape[axis])
-    return _overwritten(e, x, source, axis, first, step)
-
-
-def _overwritten(e: Emitter, x: Value, source: Value, axis: int, first: int, step: int) -> Value:
-    """Emits a copy of x, then one nest that writes the source over a part of it."""
-    result = e.result()
-    e.copied(x, result)
-    (point,) = axes(source.shape)
-    target = [index * step + first if n == axis else index for n, index in enumerate(point)]
-    e.assign(result.at(target), "=", converted(source, result.dtype).element(point), point)
-    return result.value
 
 
 @emits("constant_pad_nd")

@@ -1,4 +1,4 @@
-"""Convolutions and pools: a window slides over the padded input, and a guard keeps its reads inside the real one.
+"""Convolutions and windows as columns: a window slides over the padded input; a guard keeps its reads inside that.
 
 Where some window lies wholly in the padding, no guarded write would reach its element: there the guard becomes an
 `if_then_else` that yields the operator's identity.
@@ -6,13 +6,10 @@ Where some window lies wholly in the padding, no guarded write would reach its e
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from math import prod
-from typing import Any
 
-from leir.syntax import AssignOp, Binary, Call, DType, Expr, Integer, Real, Select, Unary
+from leir.syntax import AssignOp, Binary, Expr, Integer, Select
 from stepTP.frontend.emitter import Emitter, axes, conjunction, converted
-from stepTP.frontend.indices import Index, Leaf, expression, inside, linear, quotient, remainder
+from stepTP.frontend.indices import Index, expression, inside, linear, quotient, remainder
 from stepTP.frontend.ops.pointwise import pointwise
 from stepTP.frontend.table import emits
 from stepTP.frontend.values import Buffer, Point, Value, literal
@@ -119,6 +116,22 @@ def _with_bias(e: Emitter, into: Buffer, bias: Value | None, rank: int) -> Value
     return pointwise(e, "x+y", into.value, by_channel, dtype=into.dtype)
 
 
+def _reached_from(
+    spatial: Sequence[Axis], point: Sequence[Index], within: Sequence[Index]
+) -> tuple[list[Expr], list[Index]]:
+    """Which window reaches a position by its place `within`: (position + padding - k * dilation) / stride, under the
+    conditions that this is an integer and that there is such a window."""
+    conditions: list[Expr] = []
+    sources: list[Index] = []
+    for axis, at, k in zip(spatial, point, within, strict=True):
+        start = at + axis.padding - k * axis.dilation
+        conditions += inside(start, 0, (axis.size - 1) * axis.stride + 1)
+        if (rest := remainder(start, axis.stride)) != Index():
+            conditions.append(Binary("==", expression(rest), Integer(0)))
+        sources.append(quotient(start, axis.stride))
+    return conditions, sources
+
+
 def _transposed_convolution(
     e: Emitter, x: Value, weight: Value, bias: Value | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], groups: int,
@@ -133,15 +146,7 @@ def _transposed_convolution(
     point, (channel, *within) = axes(into.shape, (share, *weight.shape[2:]))
     leading, out = point[: -rank - 1], point[-rank - 1]
     spatial = window_axes(x.shape[-rank:], weight.shape[2:], stride, padding, dilation)
-    conditions: list[Expr] = []
-    sources: list[Index] = []
-    for axis, at, k in zip(spatial, point[-rank:], within, strict=True):
-        start = at + axis.padding - k * axis.dilation
-        source = quotient(start, axis.stride)
-        conditions += inside(start, 0, (axis.size - 1) * axis.stride + 1)
-        if (rest := remainder(start, axis.stride)) != Index():
-            conditions.append(Binary("==", expression(rest), Integer(0)))
-        sources.append(source)
+    conditions, sources = _reached_from(spatial, point[-rank:], within)
     source = quotient(out, size) * share + channel
     term: Expr = Binary(
         "*", x.element((*leading, source, *sources)), weight.element((source, remainder(out, size), *within))
@@ -152,132 +157,68 @@ def _transposed_convolution(
     return _with_bias(e, into, bias, rank)
 
 
-@emits("max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool1d_with_indices")
-def max_pool(
+@emits("conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input")
+def composite_transposed_convolution(
     e: Emitter,
     x: Value,
-    window: Sequence[int],
-    stride: Sequence[int] = (),
+    weight: Value,
+    bias: Value | None = None,
+    stride: Sequence[int] = (1,),
     padding: Sequence[int] = (0,),
+    output_padding: Sequence[int] = (0,),
+    groups: int = 1,
     dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
-) -> tuple[Value, Value | None]:
-    """The maximum of each window, and where it is read the least position that holds it."""
-    into = e.result(0)
-    spatial = window_axes(x.shape[-len(window) :], window, stride, padding, dilation)
-    point, within = axes(into.shape, [axis.window for axis in spatial])
-    sources = [axis.read_at(o, k) for axis, o, k in zip(spatial, point[-len(spatial) :], within, strict=True)]
-    element = x.element((*point[: -len(spatial)], *sources))
-    lowest = Unary("-", Real(float("inf")))
-    slide(e, into, "max=", spatial, (point, within), element, sources, lowest)
-    if not e.uses(1):
-        return into.value, None
-    positions = e.result(1)
-    sizes = [axis.size for axis in spatial]
-    last = Integer(prod(sizes) - 1)
-    best = Select(Binary("==", element, into.at(point)), expression(linear(sources, sizes)), last)
-    slide(e, positions, "min=", spatial, (point, within), best, sources, last)
-    return into.value, positions.value
+) -> Value:
+    return convolution(e, x, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
-@emits("max_pool1d", "max_pool2d", "max_pool3d")
-def composite_max_pool(e: Emitter, x: Value, *arguments: Any, **options: Any) -> Value:
-    return max_pool(e, x, *arguments, **options)[0]
-
-
-@emits("avg_pool1d", "avg_pool2d", "avg_pool3d")
-def average_pool(
+@emits("im2col")
+def windows_as_columns(
     e: Emitter,
     x: Value,
     window: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
 ) -> Value:
+    """(n, c, *sizes) to (n, c * window, positions); what is read outside the input is 0."""
+    rank = len(window)
+    spatial = window_axes(x.shape[-rank:], window, stride, padding, dilation)
+    outputs = [(a.size + 2 * a.padding - a.dilation * (a.window - 1) - 1) // a.stride + 1 for a in spatial]
+    leading, within, out = axes(x.shape[:-rank], window, outputs)
+    sources = [axis.read_at(o, k) for axis, o, k in zip(spatial, out, within, strict=True)]
+    condition = conjunction(c for axis, at in zip(spatial, sources, strict=True) for c in inside(at, 0, axis.size))
+    element = x.element((*leading, *sources))
+    into = e.result()
+    row = linear((leading[-1], *within), (x.shape[-rank - 1], *window))
+    target = into.at((*leading[:-1], row, linear(out, outputs)))
+    value = element if condition is None else Select(condition, element, literal(0, x.dtype))
+    e.assign(target, "=", value, leading, within, out)
+    return into.value
+
+
+@emits("col2im")
+def columns_as_windows(
+    e: Emitter,
+    x: Value,
+    sizes: Sequence[int],
+    window: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Value:
+    """(n, c * window, positions) to (n, c, *sizes): each element is the sum over the windows that it lies in."""
     dtype = e.accumulator()
-    total = e.temporary(e.shape(), dtype)
-    spatial = window_axes(x.shape[-len(window) :], window, stride, padding, (1,))
-    rank = len(spatial)
-    point, within = axes(total.shape, [axis.window for axis in spatial])
-    sources = [axis.read_at(o, k) for axis, o, k in zip(spatial, point[-rank:], within, strict=True)]
-    element = converted(x, dtype).element((*point[:-rank], *sources))
-    slide(e, total, "+=", spatial, (point, within), element, sources, literal(0, dtype))
-
-    def mean(at: Point) -> Expr:
-        return Binary("/", total.at(at), _divisor(spatial, at[-rank:], dtype, count_include_pad, divisor_override))
-
-    return e.fill(e.result(), mean)
-
-
-@emits("_adaptive_avg_pool2d", "adaptive_avg_pool2d")
-def adaptive_average_pool(e: Emitter, x: Value, output_size: Sequence[int]) -> Value:
-    """Output o takes in floor(o * size / outputs) up to ceil((o + 1) * size / outputs), which may differ in length."""
-    dtype = e.accumulator()
-    total = e.temporary(e.shape(), dtype)
-    sizes, outputs = x.shape[-2:], total.shape[-2:]
-
-    def bounds(point: Point) -> list[tuple[Index, Index]]:
-        return [
-            (quotient(at * size, n), quotient(at * size + (size + n - 1), n))
-            for at, size, n in zip(point[-2:], sizes, outputs, strict=True)
-        ]
-
-    longest = [
-        max(-(-(o + 1) * size // n) - o * size // n for o in range(n)) for size, n in zip(sizes, outputs, strict=True)
-    ]
-    point, within = axes(total.shape, longest)
-    spans = bounds(point)
-    sources = [start + k for (start, _), k in zip(spans, within, strict=True)]
-    condition = conjunction(
-        Binary("<", expression(at), expression(end))
-        for at, (_, end), size, n in zip(sources, spans, sizes, outputs, strict=True)
-        if size % n
-    )
-    element = converted(x, dtype).element((*point[:-2], *sources))
-    e.assign(total.at(point), "+=", element, point, within, guard=condition)
-
-    def mean(at: Point) -> Expr:
-        return Binary("/", total.at(at), _product([end - start for start, end in bounds(at)], dtype))
-
-    return e.fill(e.result(), mean)
-
-
-def _divisor(spatial: Sequence[Axis], point: Point, dtype: DType, with_padding: bool, override: int | None) -> Expr:
-    """How many elements an average is over: the window's part inside the input, or inside input and padding."""
-    if override is not None:
-        return literal(override, dtype)
-    lengths: list[Index] = []
-    for axis, out in zip(spatial, point, strict=True):
-        start = out * axis.stride - axis.padding
-        low, high = (-axis.padding, axis.size + axis.padding) if with_padding else (0, axis.size)
-        lengths.append(_least(start + axis.window, high) - _greatest(start, low))
-    empty = not with_padding and any(length.low < 1 for length in lengths)
-    count = _product(lengths, dtype)
-    return Call("max", (count, Integer(1))) if empty else count
-
-
-def _least(index: Index, bound: int) -> Index:
-    """min(index, bound), bare where one of them always is."""
-    if index.high <= bound:
-        return index
-    return Index(((Leaf(Call("min", (expression(index), Integer(bound))), min(index.low, bound), bound), 1),))
-
-
-def _greatest(index: Index, bound: int) -> Index:
-    """max(index, bound), bare where one of them always is."""
-    if index.low >= bound:
-        return index
-    least = expression(Index((), bound))
-    return Index(((Leaf(Call("max", (expression(index), least)), bound, max(index.high, bound)), 1),))
-
-
-def _product(lengths: Sequence[Index], dtype: DType) -> Expr:
-    """The product of the lengths, constants first; a literal of `dtype` where all are constant."""
-    constant = prod(length.constant for length in lengths if not length.terms)
-    varying = [expression(length) for length in lengths if length.terms]
-    if not varying:
-        return literal(constant, dtype)
-    factors = ([Integer(constant)] if constant != 1 else []) + varying
-    return reduce(lambda left, right: Binary("*", left, right), factors)
+    rank = len(window)
+    padded = window_axes(sizes, window, stride, padding, dilation)
+    outputs = [(a.size + 2 * a.padding - a.dilation * (a.window - 1) - 1) // a.stride + 1 for a in padded]
+    spatial = window_axes(outputs, window, stride, padding, dilation)
+    into = e.result(dtype=dtype)
+    point, within = axes(into.shape, window)
+    conditions, sources = _reached_from(spatial, point[-rank:], within)
+    row = linear((point[-rank - 1], *within), (into.shape[-rank - 1], *window))
+    term = converted(x, dtype).element((*point[: -rank - 1], row, linear(sources, outputs)))
+    condition = conjunction(conditions)
+    term = term if condition is None else Select(condition, term, literal(0, dtype))
+    e.assign(into.at(point), "+=", term, point, within)
+    return e.settled(into)
