@@ -65,6 +65,18 @@ def plus(expression: Expr, other: Expr) -> Expr:
     return as_expression(_added(as_sum(expression), as_sum(other)))
 
 
+def quotient_and_remainder(expression: Expr, divisor: int, ranges: Mapping[str, Interval]) -> tuple[Expr, Expr]:
+    """The expression `// divisor` and `% divisor`, by the parts of its sum where the ranges of variables allow it."""
+    total = as_sum(expression)
+    whole, rest = divmod(total.constant, divisor)
+    quotient = Sum({t: factor // divisor for t, factor in total.terms.items() if factor % divisor == 0}, whole)
+    remainder = Sum({t: factor for t, factor in total.terms.items() if factor % divisor}, rest)
+    low, high = interval(as_expression(remainder), ranges)
+    if low < 0 or high >= divisor:
+        return Binary("//", expression, Integer(divisor)), Binary("%", expression, Integer(divisor))
+    return as_expression(quotient), as_expression(remainder)
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """The subscripts of an access below a statement, and where each loop variable inside that statement goes."""

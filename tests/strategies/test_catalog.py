@@ -172,6 +172,7 @@ def test_arguments_may_address_anything() -> None:
         steps += [strategy("loop_reorder")(outer=path, inner=inner) for inner in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("reduction_factorization")(path=path, tensor=t, parts=2) for t in "ACD"]  # pyright: ignore[reportCallIssue]
+        steps += [strategy("precompute_indices")(path=path, within=within) for within in ((), (1,), (1, 0), (7,))]  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("cache_read_write")(path=path, tensor=tensor, scope=scope, side=side)  # pyright: ignore[reportCallIssue]
             for tensor in ("A", "C", "Z")
@@ -179,6 +180,15 @@ def test_arguments_may_address_anything() -> None:
             for side in ("read", "write")
         ]
     for tensor in ("A", "C", "D", "Z", ""):
+        changes = [
+            (op, axis, by) for op in ("swap", "split", "merge", "pad") for axis, by in ((0, 1), (-1, 2), (1, -3))
+        ]
+        for op, axis, by in changes:
+            steps.append(strategy("set_storage_layout")(tensor=tensor, op=op, axis=axis, by=by))  # pyright: ignore[reportCallIssue]
+            steps += [
+                strategy("layout_transformation")(at=at, tensor=tensor, op=op, axis=axis, by=by)  # pyright: ignore[reportCallIssue]
+                for at in (-1, 0, 9)
+            ]
         steps += [strategy("set_storage_scope")(tensor=tensor, scope=scope) for scope in "gsl"]  # pyright: ignore[reportCallIssue]
     outcomes = {"applied": 0, "refused": 0}
     for program in programs:

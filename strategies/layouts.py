@@ -1,0 +1,140 @@
+"""Layouts: where an element of a tensor is stored. What `set_storage_layout` and `layout_transformation` share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from leir.analysis.affine import Interval
+from leir.analysis.box import as_expression, as_sum, quotient_and_remainder
+from leir.edit import map_expression, map_statement
+from leir.syntax import Access, Alloc, Binary, Equation, Expr, Guard, Integer, Loop, Stmt
+
+T = TypeVar("T")
+Op = Literal["swap", "split", "merge", "pad"]
+SPLITS = (2, 4, 8, 16, 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One change of a layout of the given shape.
+
+    `swap`: dimensions `axis` and `by` change places. `split`: dimension `axis` becomes two, of blocks and of `by`
+    elements in each. `merge`: dimensions `axis` and `axis`+1, of which the second has `by` elements, become one. `pad`:
+    dimension `axis` grows by `by` elements that nobody uses, or loses them where `by` is negative.
+    """
+
+    op: Op
+    axis: int
+    by: int
+    shape: tuple[int, ...]
+
+    def why_not(self) -> str:
+        """Why the change makes no sense for the shape; empty where it does."""
+        rank = len(self.shape)
+        last = self.axis + 1 if self.op == "merge" else max(self.axis, self.by) if self.op == "swap" else self.axis
+        if self.axis < 0 or last >= rank or (self.op == "swap" and self.by < 0):
+            return f"{self.op} of {self.axis} and {self.by} in {rank} dimensions"
+        size = self.shape[self.axis]
+        if self.op == "swap" and self.axis == self.by:
+            return f"dimension {self.axis} would change places with itself"
+        if self.op == "split" and not 2 <= self.by < size:
+            return f"dimension {self.axis} has {size} elements: blocks of {self.by} do not cut it"
+        if self.op == "merge" and self.by != self.shape[self.axis + 1]:
+            return f"dimension {self.axis + 1} has {self.shape[self.axis + 1]} elements, not {self.by}"
+        if self.op == "pad" and (not self.by or size + self.by < 1):
+            return f"dimension {self.axis} of {size} elements cannot change by {self.by}"
+        return ""
+
+    def new_shape(self) -> tuple[int, ...]:
+        """The shape after the change."""
+        before, size, after = self.shape[: self.axis], self.shape[self.axis], self.shape[self.axis + 1 :]
+        match self.op:
+            case "swap":
+                return swapped(self.shape, self.axis, self.by)
+            case "split":
+                return (*before, -(-size // self.by), self.by, *after)
+            case "merge":
+                return (*before, size * self.by, *after[1:])
+            case "pad":
+                return (*before, size + self.by, *after)
+
+    def moved(self, indices: tuple[Expr, ...], ranges: dict[str, Interval]) -> tuple[Expr, ...]:
+        """The subscripts of an element after the change. `ranges`: where the loop variables go."""
+        before, index, after = indices[: self.axis], indices[self.axis], indices[self.axis + 1 :]
+        match self.op:
+            case "swap":
+                return swapped(indices, self.axis, self.by)
+            case "split":
+                return (*before, *quotient_and_remainder(index, self.by, ranges), *after)
+            case "merge":
+                return (*before, joined(index, after[0], self.by), *after[1:])
+            case "pad":
+                return indices
+
+    def map_text(self) -> str:
+        """How an element's place changes, in words, and why no two elements come to share one."""
+        match self.op:
+            case "swap":
+                return f"dimensions {self.axis} and {self.by} change places"
+            case "split":
+                return f"e of dimension {self.axis} becomes (e//{self.by}, e%{self.by}), which e alone has"
+            case "merge":
+                return (
+                    f"(e, f) of dimensions {self.axis} and {self.axis + 1} become e*{self.by}+f, with f below {self.by}"
+                )
+            case "pad":
+                return f"dimension {self.axis} goes from {self.shape[self.axis]} to {self.shape[self.axis] + self.by}"
+
+
+def swapped(items: tuple[T, ...], one: int, other: int) -> tuple[T, ...]:
+    """The items with two of them in each other's place."""
+    order = list(range(len(items)))
+    order[one], order[other] = other, one
+    return tuple(items[number] for number in order)
+
+
+def joined(major: Expr, minor: Expr, size: int) -> Expr:
+    """`major * size + minor`; what a split took apart comes together again."""
+    match major, minor:
+        case Binary("//", one, Integer(a)), Binary("%", other, Integer(b)) if one == other and a == b == size:
+            return one
+        case _:
+            total = Binary("+", Binary("*", major, Integer(size)), minor)
+            return as_expression(as_sum(total))
+
+
+def with_layout(
+    body: tuple[Stmt, ...], tensor: str, layout: Layout, new: str, ranges: dict[str, Interval]
+) -> tuple[Stmt, ...]:
+    """The statements with every access of a tensor as one of `new` in the new layout.
+
+    `ranges`: where the variables of the loops around them go.
+    """
+
+    def visit(statement: Stmt) -> Stmt:
+        match statement:
+            case Loop(_, variable, extent, first, below):
+                inner: dict[str, Interval] = {**ranges, variable: (first, first + extent - 1)}
+                return replace(statement, body=with_layout(below, tensor, layout, new, inner))
+            case Guard(condition, below):
+                return Guard(map_expression(condition, moved), with_layout(below, tensor, layout, new, ranges))
+            case Equation() | Alloc():
+                return map_statement(statement, moved)
+
+    def moved(expression: Expr) -> Expr:
+        if isinstance(expression, Access) and expression.tensor == tensor:
+            return Access(new, layout.moved(expression.indices, ranges))
+        return expression
+
+    return tuple(visit(statement) for statement in body)
+
+
+def layouts_worth_trying(shape: tuple[int, ...]) -> Iterator[Layout]:
+    """Every swap of two dimensions, every split in blocks of a power of two, every merge, and a pad of one element."""
+    for axis, size in enumerate(shape):
+        yield from (Layout("swap", axis, other, shape) for other in range(axis + 1, len(shape)))
+        yield from (Layout("split", axis, by, shape) for by in SPLITS if by < size and size % by == 0)
+        if axis + 1 < len(shape):
+            yield Layout("merge", axis, shape[axis + 1], shape)
+    if len(shape) > 1:
+        yield Layout("pad", len(shape) - 1, 1, shape)

@@ -1,0 +1,204 @@
+"""Computes a subscript once for every value of the loops it depends on, and reads it from a table from then on.
+
+    Before    L^{n,m}_{x,y}[...A_{f(x)}...]
+    After     I^{i32,g}_{n};L^{n}_{i}[I_i=f(i);] L^{n,m}_{x,y}[...A_{I_x}...]
+
+The table has a dimension for each loop that the expression depends on. Every place of the same expression below the
+innermost of these loops reads it.
+
+Legal when: the expression stands in a subscript, computes something of loop variables alone, has values of 32 bits, and
+is computed more often than the table has entries. That the subscripts it stands in stay in range is proved again, from
+the table's single equation.
+
+Pays when: the expression is dear (divisions and remainders) and used again and again: then a load from a small table,
+which stays in cache, is cheaper.
+
+Inverse: compute_inline (of the table).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import ClassVar
+
+from leir.analysis.affine import Interval, interval
+from leir.edit import (
+    accesses,
+    enclosing,
+    expression_at,
+    expressions,
+    insert_at,
+    iterations_around,
+    map_expression,
+    map_statement,
+    nested,
+    replace_at,
+    statement_at,
+    variables_of,
+    walk,
+    walk_expression,
+)
+from leir.names import substitute_in, unused_tensor, variable_sequence
+from leir.printer import expression_text
+from leir.syntax import Access, Alloc, Binary, Equation, Expr, Loop, Path, Place, Program, Real, Variable
+from strategies.base import BitExact, Fact, Level, Strategy, counted, listed, path_text
+
+DIVISIONS = ("//", "%")  # a candidate has one of these, or two operations
+LARGEST = 2**31 - 1
+
+
+class PrecomputeIndices(Strategy):
+    name: ClassVar[str] = "precompute_indices"
+    level: ClassVar[Level] = "memory"
+    bit_exact: ClassVar[BitExact] = "always"
+    choice: ClassVar[tuple[str, ...]] = (
+        "The subscript {index} at {path} {divides} each of the {times} times that it is computed; {entries} would do, "
+        "one for each iteration of {loops}.",
+        "The subscript {index} at {path} depends on {loops} alone, and is computed {times} times where {entries} would "
+        "do.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "A table {table}, filled at {filled}, holds {index} for each iteration of {loops}; {places} {read} {entry} "
+        "instead.",
+        "{index} becomes {entry}, an entry of the table {table} that a nest at {filled} fills once.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "The subscript is computed {entries} times instead of {times}, and loaded instead. The elements touched are "
+        "the same, so every bit stays.",
+        "A table of {bytes} is read where {index} was computed, and no value of another tensor changes: every bit "
+        "stays.",
+    )
+
+    path: Path
+    within: Path
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["PrecomputeIndices"]:
+        for path, statement in walk(program):
+            seen: list[Expr] = []
+            for number, whole in enumerate(expressions(statement)):
+                for within, part in walk_expression(whole):
+                    if not isinstance(part, Access):
+                        continue
+                    for index in range(len(part.indices)):
+                        place = (number, *within, index)
+                        inner = part.indices[index]
+                        if inner not in seen and _is_dear(inner) and not any(accesses(inner)):
+                            seen.append(inner)
+                            step = cls(path=path, within=place)
+                            if step._times(program) > prod(step._table(program).shape):
+                                yield step
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        chain = _chain(program, self.path, self.within)
+        at = f"{path_text(self.path)}, {path_text(self.within)}"
+        found = expression_text(chain[-1]) if chain else "no expression"
+        yield Fact("expression-is-there", bool(chain), f"{found} stands at {at}")
+        index = chain[-1]
+        inside = any(isinstance(outer, Access) for outer in chain[:-1])
+        where = "part of a subscript" if inside else "no part of a subscript"
+        yield Fact("stands-in-a-subscript", inside, f"{found} is {where}")
+        names = sorted(variables_of(index))
+        own = bool(names) and not isinstance(index, Variable) and not any(accesses(index)) and not _has_floats(index)
+        evidence = (
+            f"{found} is computed from {listed(names)} alone" if own else f"{found} is not computed from loops alone"
+        )
+        yield Fact("depends-on-loops-alone", own, evidence)
+        table = self._table(program)
+        ranges: dict[str, Interval] = {
+            loop.variable: (loop.first, loop.first + loop.extent - 1) for loop in table.loops
+        }
+        low, high = interval(index, ranges)
+        yield Fact("values-fit-the-table", -LARGEST <= low <= high <= LARGEST, f"{found} is between {low} and {high}")
+        entries, times = prod(table.shape), self._times(program)
+        evidence = f"{found} is computed {counted(times, 'time')}, for a table of {entries}"
+        yield Fact("is-used-again", times > entries, evidence)
+
+    def rewrite(self, program: Program) -> Program:
+        index, table = expression_at(program, self._place()), self._table(program)
+
+        def entry_for(part: Expr) -> Expr:
+            return table.entry if part == index else part
+
+        def looked_up(expression: Expr) -> Expr:
+            if not isinstance(expression, Access):
+                return expression
+            return Access(expression.tensor, tuple(map_expression(part, entry_for) for part in expression.indices))
+
+        below = map_statement(statement_at(program, table.innermost), looked_up)
+        after = replace_at(program, table.innermost, below)
+        names = dict(zip((loop.variable for loop in table.loops), variable_sequence(), strict=False))
+        own: dict[str, Expr] = {old: Variable(new) for old, new in names.items()}
+        filled = substitute_in(Equation(table.entry, "=", index).target, own)
+        assert isinstance(filled, Access)
+        loops = [replace(loop, kind="L", variable=names[loop.variable], body=()) for loop in table.loops]
+        fill = nested(loops, (Equation(filled, "=", substitute_in(index, own)),))
+        return insert_at(after, (self.path[0],), Alloc(table.entry.tensor, "i32", "g", table.shape), *fill)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        index, table = expression_at(before, self._place()), self._table(before)
+        below = statement_at(after, (table.innermost[0] + 2, *table.innermost[1:]))
+        places = sum(access.tensor == table.entry.tensor for access in accesses(below))
+        entries = prod(table.shape)
+        result = {
+            "path": path_text(self.path),
+            "index": expression_text(index),
+            "entry": expression_text(table.entry),
+            "table": table.entry.tensor,
+            "filled": path_text((self.path[0] + 1,)),
+            "loops": listed(loop.variable for loop in table.loops),
+            "places": counted(places, "place"),
+            "read": "reads" if places == 1 else "read",
+            "entries": str(entries),
+            "times": str(self._times(before)),
+            "bytes": f"{4 * entries} bytes",
+        }
+        if any(isinstance(part, Binary) and part.op in DIVISIONS for _, part in walk_expression(index)):
+            result["divides"] = "divides"
+        return result
+
+    def _place(self) -> Place:
+        return Place(self.path, self.within)
+
+    def _times(self, program: Program) -> int:
+        """How often the expression is computed at its place, guards left out of account."""
+        return iterations_around(program, self.path)
+
+    def _table(self, program: Program) -> "_Table":
+        names = variables_of(expression_at(program, self._place()))
+        around = [(path, node) for path, node in enclosing(program, self.path) if isinstance(node, Loop)]
+        used = [(path, loop) for path, loop in around if loop.variable in names]
+        loops = tuple(loop for _, loop in used)
+        entry = Access(unused_tensor(program), tuple(Variable(loop.variable) for loop in loops))
+        return _Table(loops, entry, used[-1][0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The loops that an expression depends on, from the outside in, its `entry` there, and the path of the last."""
+
+    loops: tuple[Loop, ...]
+    entry: Access
+    innermost: Path
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(loop.first + loop.extent for loop in self.loops)
+
+
+def _chain(program: Program, path: Path, within: Path) -> list[Expr]:
+    """The expressions from a statement's own down to the one at a place; empty where there is none."""
+    try:
+        return [expression_at(program, Place(path, within[:length])) for length in range(1, len(within) + 1)]
+    except LookupError:
+        return []
+
+
+def _is_dear(expression: Expr) -> bool:
+    operators = [part.op for _, part in walk_expression(expression) if isinstance(part, Binary)]
+    return len(operators) > 1 or any(op in DIVISIONS for op in operators)
+
+
+def _has_floats(expression: Expr) -> bool:
+    parts = [part for _, part in walk_expression(expression)]
+    return any(isinstance(part, Real) or (isinstance(part, Binary) and part.op in ("/", "**")) for part in parts)

@@ -1,0 +1,134 @@
+"""Stores a temporary in another layout: two dimensions swapped, one split in blocks, two merged, or one padded.
+
+    Before    T^{t,s}_{n,m};...T_{e,f}...
+    After     T^{t,s}_{m,n};...T_{f,e}...                       op: swap
+              T^{t,s}_{n/b,b,m};...T_{e//b,e%b,f}...            op: split
+              T^{t,s}_{n*m};...T_{e*m+f}...                     op: merge
+              T^{t,s}_{n,m+p};...T_{e,f}...                     op: pad
+
+Every access is rewritten, and nothing is copied. Quotients and remainders are taken from the parts of a subscript where
+the loops' ranges allow it: (i*b+j)//b is i for a j below b.
+
+Legal when: the tensor is a temporary, and still fits its memory. No two elements come to share a place, so every read
+still finds the value of the same write; that no element in use is padded away is proved again.
+
+Pays when: threads that run together then touch neighbouring elements, or different banks of shared memory (a row padded
+by one element), or when an array of registers gets one dimension for each thread axis and each unrolled loop.
+
+Inverse: set_storage_layout (merge for split, a negative pad for a pad).
+"""
+
+from collections.abc import Iterator
+from math import prod
+from typing import ClassVar
+
+from leir.analysis.access import tensors
+from leir.analysis.kernels import BYTES
+from leir.analysis.strides import stride
+from leir.edit import accesses, equation_paths, insert_at, loops_around, replace_at, statement_at
+from leir.printer import expression_text
+from leir.syntax import Alloc, Program
+from strategies.base import BitExact, Fact, Level, Strategy, counted
+from strategies.layouts import Layout, Op, layouts_worth_trying, with_layout
+from strategies.memories import WORDS, capacity, shape_text
+
+
+class SetStorageLayout(Strategy):
+    name: ClassVar[str] = "set_storage_layout"
+    level: ClassVar[Level] = "memory"
+    bit_exact: ClassVar[BitExact] = "always"
+    choice: ClassVar[tuple[str, ...]] = (
+        "Along {variable}, {access} of {tensor} moves by {stride}; stored with {new_shape}, it moves by one.",
+        "A row of {tensor} has {row} elements, a multiple of the 32 banks of shared memory: down a column, all threads "
+        "meet in one bank. One element more a row spreads them.",
+        "{tensor} is a temporary in {source}, so its layout, {shape}, is free: {map}.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{tensor} goes from {shape} to {new_shape}, and {access} becomes {new_access}.",
+        "{tensor} goes from {shape} to {new_shape}: {map}. Its {count} stay as they are.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "Its storage goes from {bytes} to {new_bytes}. Every read still finds the value of the same write: no bit "
+        "changes.",
+        "It takes the same {same_bytes}, in another order. Nothing is copied, and no bit changes.",
+    )
+
+    tensor: str
+    op: Op
+    axis: int
+    by: int
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["SetStorageLayout"]:
+        for tensor in tensors(program).values():
+            if tensor.role == "temporary":
+                for layout in layouts_worth_trying(tensor.shape):
+                    yield cls(tensor=tensor.name, op=layout.op, axis=layout.axis, by=layout.by)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        tensor = tensors(program).get(self.tensor)
+        role = (
+            f"{self.tensor} is {'an' if tensor and tensor.role != 'temporary' else 'a'} {tensor.role}" if tensor else ""
+        )
+        is_own = tensor is not None and tensor.role == "temporary"
+        yield Fact("tensor-is-a-temporary", is_own, role or f"{self.tensor} is no tensor of the program")
+        assert tensor is not None
+        layout = self._layout(program)
+        why = layout.why_not()
+        yield Fact("layout-fits-the-shape", not why, why or layout.map_text())
+        size, most = prod(layout.new_shape()), capacity(tensor.scope, tensor.dtype)
+        room = f"{shape_text(layout.new_shape())}, {WORDS[tensor.scope]} has room for {most} of {tensor.dtype}"
+        yield Fact("size-fits", size <= most, room)
+
+    def rewrite(self, program: Program) -> Program:
+        tensor, layout = tensors(program)[self.tensor], self._layout(program)
+        body = with_layout(program.body, self.tensor, layout, self.tensor, {})
+        after = Program(program.inputs, program.outputs, body)
+        alloc = Alloc(self.tensor, tensor.dtype, tensor.scope, layout.new_shape())
+        if tensor.alloc is not None:
+            return replace_at(after, tensor.alloc, alloc)
+        undeclared = tensors(after)[self.tensor]
+        if (undeclared.dtype, undeclared.shape) == (tensor.dtype, alloc.shape):
+            return after
+        return insert_at(after, (0,), alloc)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        layout, old, new = self._layout(before), tensors(before)[self.tensor], tensors(after)[self.tensor]
+        own, moved = (list(dict.fromkeys(a for a in accesses(p) if a.tensor == self.tensor)) for p in (before, after))
+        sizes = [prod(tensor.shape) * BYTES[tensor.dtype] for tensor in (old, new)]
+        owner = {"g": "", "s": " a block", "l": " a thread"}[old.scope]
+        result = {
+            "tensor": self.tensor,
+            "source": WORDS[old.scope],
+            "shape": shape_text(old.shape),
+            "new_shape": shape_text(new.shape),
+            "map": layout.map_text(),
+        }
+        if sizes[0] == sizes[1]:
+            result["same_bytes"] = f"{sizes[0]} bytes{owner}"
+        else:
+            result |= {"bytes": f"{sizes[0]} bytes{owner}", "new_bytes": f"{sizes[1]} bytes{owner}"}
+        if own == moved:
+            result["count"] = counted(len(own), "access").replace("accesss", "accesses")
+        else:
+            result |= {"access": expression_text(own[0]), "new_access": expression_text(moved[0])}
+        if self.op == "pad" and self.by == 1 and old.scope == "s" and old.shape[self.axis] % 32 == 0:
+            result["row"] = str(old.shape[self.axis])
+        return {**result, **self._nearer(before, after)}
+
+    def _nearer(self, before: Program, after: Program) -> dict[str, str]:
+        """An access that moves by one element along its innermost loop now, and by more before."""
+        shapes = [tensors(program)[self.tensor].shape for program in (before, after)]
+        for paths in zip(equation_paths(before), equation_paths(after), strict=True):
+            loops = loops_around(before, paths[0])
+            used = ([a for a in accesses(statement_at(p, path)) if a.tensor == self.tensor]
+                    for p, path in zip((before, after), paths, strict=True))  # fmt: skip
+            for old, new in zip(*used, strict=True) if loops else ():
+                steps = [stride(a, loops[-1].variable, shape) for a, shape in zip((old, new), shapes, strict=True)]
+                if steps[1] == 1 and steps[0] is not None and steps[0] > 1:
+                    terms = {"variable": loops[-1].variable, "stride": counted(steps[0], "element")}
+                    return {**terms, "access": expression_text(old), "new_access": expression_text(new)}
+        return {}
+
+    def _layout(self, program: Program) -> Layout:
+        return Layout(self.op, self.axis, self.by, tensors(program)[self.tensor].shape)
