@@ -101,7 +101,8 @@ def test_200_jobs_of_which_40_go_wrong(batch: int, mark: str) -> None:
         results = [*run(pool, batch, names)]
         took_s = time.monotonic() - begun
     check(names, results)
-    expired_s = sum(2 * TIMEOUT_S for name in names if FAULT_KINDS.get(name) == "timeout")
+    expiring = [name for name in names if name == "close_pipes" or FAULT_KINDS.get(name) == "timeout"]
+    expired_s = 2 * TIMEOUT_S * len(expiring)  # one that only closed its pipes is given a second to end, too
     aim_s = 1.5 * alone_s + expired_s / workers
     print(f"batch {batch}: {took_s:.2f} s; good ones alone {alone_s:.2f} s, expired {expired_s} s, aim {aim_s:.2f} s")
     assert took_s < aim_s + 20  # a busy machine starts processes slowly; each retry of a hang beyond one would show
