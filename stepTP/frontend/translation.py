@@ -21,6 +21,7 @@ from leir.edit import accesses
 from leir.names import tensor_sequence
 from leir.syntax import Declaration, Program
 from stepTP.frontend.emitter import Emitter
+from stepTP.frontend.networks import networks_by_shape
 from stepTP.frontend.ops import shape
 from stepTP.frontend.rolling import rolled
 from stepTP.frontend.scans import scans_in_order
@@ -106,7 +107,7 @@ def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
     """
     inputs = tree_map_only(torch.Tensor, torch.clone, inputs)
     try:
-        with torch.no_grad(), scans_in_order(), warnings.catch_warnings():
+        with torch.no_grad(), scans_in_order(), networks_by_shape(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The tensor attributes? .* assigned during export", UserWarning)
             if isinstance(inputs, Mapping):
                 exported = torch.export.export(module, (), dict(inputs))
@@ -121,7 +122,7 @@ def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
         _, op, overload = name.split(".")
         packet = getattr(torch.ops.aten, op)
         table.pop(getattr(packet, overload), None)
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), networks_by_shape(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*LeafSpec.* is deprecated", FutureWarning)  # PyTorch's own use of it
         return exported.run_decompositions(table)
 
