@@ -11,6 +11,7 @@ from torch import nn
 
 from leir.parser import parse
 from leir.printer import to_text
+from stepTP import intake
 from stepTP.frontend import Translation, TranslationVerdict, translate, verify_translation
 from tests.stepTP.agreement import Calls, draw
 
@@ -166,3 +167,30 @@ def test_the_module_is_left_as_it_was() -> None:
     verify_translation(translate(module, (x,)), module, (x,))
     assert all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())
     assert torch.equal(x, draw(4, 3))
+
+
+IDLE_ARGUMENT = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        return x * 2 + 0 * y
+
+
+def get_inputs():
+    return [torch.randn(4, 4), torch.randn(4, 4)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_the_report_on_a_file_names_the_cause() -> None:
+    report = intake.translate({"code": IDLE_ARGUMENT, "file": "idle.py"})
+    assert (report["status"], report["cause"]) == ("refused", "unused-input")
+    sorting = IDLE_ARGUMENT.replace("x * 2 + 0 * y", "torch.linalg.eigvals(x) + y")
+    report = intake.translate({"code": sorting, "file": "eigenvalues.py"})
+    assert (report["status"], report["cause"]) == ("unsupported", "unsupported-op")
+    report = intake.translate({"code": IDLE_ARGUMENT + "0 / 0\n", "file": "broken.py"})
+    assert (report["status"], report["cause"]) == ("error", "source-error")
