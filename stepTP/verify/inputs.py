@@ -12,7 +12,8 @@ draw does not depend on which others are made. The generator is NumPy's `RandomS
                element is the first or the last: what a maximum that misses one iteration, or starts at 0, gets wrong
     peaks      one element in four (fewer where lines are longer than 2048), at other places in the next line, is 256
                (in odd draws -256), the others are normal: a sum of exponentials has few terms then, and each of them
-               counts, however long it is; a maximum that misses one makes exp overflow
+               counts, however long it is; a maximum that misses one makes exp overflow. In even draws every third
+               line of an axis is lower by 512: a maximum that starts at 0 makes exp underflow
 
 A draw on which the reference is not finite, or for which no bound exists, says nothing; the next attempt takes its
 place. Where bounds exist but are wide, the first attempt with sharp ones joins it. Attempts grow tamer: smaller
@@ -188,8 +189,9 @@ def _floats(draw: Draw, random: np.random.RandomState, shape: tuple[int, ...]) -
         case "extremes":
             return _extremes(random, shape, draw.number) / 2.0**tame
         case "peaks":
-            peaks = _peaks(shape, draw.number // 2)
-            return np.where(peaks, (-_PEAK if draw.number % 2 else _PEAK) / 2.0**tame, random.standard_normal(shape))
+            peaks, low = _peaks(shape, draw.number // 2), _low_lines(shape, draw.number // 2)
+            values = np.where(peaks, -_PEAK if draw.number % 2 else _PEAK, random.standard_normal(shape) * 2.0**tame)
+            return np.where(low & (draw.number % 2 == 0), values - 2 * _PEAK, values) / 2.0**tame
 
 
 def _extremes(random: np.random.RandomState, shape: tuple[int, ...], number: int) -> Array:
@@ -214,6 +216,13 @@ def _peaks(shape: tuple[int, ...], number: int) -> Array:
     longest = max(shape, default=1)
     apart = min(longest, max(_APART, -(-longest // _PEAKS)))
     return (np.indices(shape).sum(axis=0) + number) % apart == 0
+
+
+def _low_lines(shape: tuple[int, ...], number: int) -> Array:
+    """Every third line along the last axis, in later draws along the axes before it."""
+    places = np.indices(shape)
+    others = [places[axis] for axis in range(len(shape)) if axis != (-1 - number) % len(shape)]
+    return sum(others, np.zeros(shape, int)) % 3 == 2
 
 
 def _lines(values: Array, axis: int, starts: Array) -> list[Array]:

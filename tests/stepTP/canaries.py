@@ -242,6 +242,11 @@ MORE = {
         "in A_{2048};out C_{2048};B^{2}_{bx}B^{1024}_{tx}[C_{bx*1024+tx}=A_{bx*1024+tx}*A_{bx*1024+tx}"
         "+A_{bx*1024+tx};]",
     ),
+    "a softmax whose maximum starts at zero": (
+        "too few kinds of inputs",
+        SOFTMAX, SOFTMAX.replace("L^{16,32}_{i,j}[D_i", "L^{16}_i[D_i=0.0;]L^{16,32}_{i,j}[D_i"),
+        SOFTMAX.replace("L^{16,32}_{i,j}[D_i", "L^{16}_i[D_i=-inf;]L^{16,32}_{i,j}[D_i"),
+    ),
     "one pass without rescaling": (
         "too few kinds of inputs", FLASH, ONE_PASS.replace("O_k=O_k*R+", "O_k=O_k+"), ONE_PASS
     ),

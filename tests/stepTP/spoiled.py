@@ -94,10 +94,6 @@ def verify(payload: dict[str, Any]) -> dict[str, Any]:
     """The pool task `stepTP.verify.task.verify`, whose compiled programs conduct themselves as `payload["conduct"]`."""
     spoil: Spoil = globals()[payload["conduct"]]
     _LAST.clear()
-    own = task.compile_llvm
-
-    def compiled(programs: Any, **options: Any) -> list[Any]:
-        return [Spoiled(program, spoil) for program in own(programs, **options)]
-
-    with mock.patch.object(task, "compile_llvm", compiled):
+    own = task.observe
+    with mock.patch.object(task, "observe", lambda program, trials: own(Spoiled(program, spoil), trials)):
         return task.verify({**payload, "source": {"id": payload["conduct"]}})
