@@ -83,6 +83,14 @@ class Filter(_Section):
     near_duplicates: int = Field(default=4, ge=1)  # rows kept of one step on programs equal up to sizes
 
 
+class Measure(_Section):
+    """What is timed once the rows are there; see stepTP/verify/measure/README.md."""
+
+    targets: tuple[Target, ...] = ()  # none: nothing is timed
+    limit: int | None = Field(default=None, ge=1)  # states in all, of all sources in turn
+    repeats: int = Field(default=30, ge=3)
+
+
 class Config(_Section):
     """A whole build."""
 
@@ -92,6 +100,7 @@ class Config(_Section):
     walk: Walk = Walk()
     verify: Verify = Verify()
     filter: Filter = Filter()
+    measure: Measure = Measure()  # decides no byte of a run's files, and may change between two builds of one
     tokens: bool = True  # count tokens of LEIR, TIR and CUDA; needs the extra `tokens`
     sources_per_shard: int = Field(default=4, ge=1)
 
@@ -131,9 +140,14 @@ def parse_config(text: str, file: str = "<config>") -> Config:
         raise ConfigError(_explain(error, tree, file)) from None
 
 
+def deciding(config: Config) -> dict[str, Any]:
+    """What of the configuration decides the bytes of a run, as JSON holds it: all but the measurements."""
+    return config.model_dump(mode="json", exclude={"measure"})
+
+
 def config_hash(config: Config, described: dict[str, Any] | None = None) -> str:
-    """SHA-256 of everything that the configuration says, or of another description of it."""
-    asked = config.model_dump(mode="json") if described is None else described
+    """SHA-256 of everything that decides the bytes of a run, or of another description of it."""
+    asked = deciding(config) if described is None else described
     text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

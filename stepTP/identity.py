@@ -9,7 +9,7 @@ from pathlib import Path
 import leir
 import stepTP
 import strategies
-from stepTP.config import Config, config_hash
+from stepTP.config import Config, config_hash, deciding
 from stepTP.given.files import digest_of
 from stepTP.manifest import Identity
 
@@ -18,7 +18,7 @@ TOOLS = ("apache-tvm", "apache-tvm-ffi", "dashscope", "islpy", "lark", "numpy", 
 
 def identity(config: Config) -> Identity:
     """Everything that decides the bytes of a run."""
-    asked = config.model_dump(mode="json")
+    asked = deciding(config)
     for folder in asked["sources"]["folders"]:  # what is in it counts, not where it lies
         folder["files"] = digest_of(Path(folder.pop("path")))
     return Identity(

@@ -9,6 +9,7 @@ One program is timed at a time, in a worker process that may die; the table's de
 """
 
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -34,7 +35,7 @@ from stepTP.records import (
 )
 from stepTP.stats import run_rows
 from stepTP.verify.devices import cuda_devices, device_alone
-from stepTP.verify.measure.speedup import compare_timings
+from stepTP.verify.measure.speedup import BINS, compare_timings
 from stepTP.verify.measure.timing import TimingPlan
 from stepTP.verify.pool import Failure, Pool
 from stepTP.walk import Jobs
@@ -299,6 +300,29 @@ def read_measurements(file: Path) -> list[MeasurementRow]:
             raise RowError(f"{file}:{number}: {column}: {first['msg']}: remove the line, or measure again") from None
         rows[row.id] = row
     return list(rows.values())
+
+
+def summary(rows: Iterable[MeasurementRow]) -> dict[str, dict[str, int]]:
+    """Programs by status, and speedups by bin, on each machine; those within noise are in no bin."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    order = {found.name: found.rank for found in BINS}
+    for row in rows:
+        if row.subject == "eager":
+            continue
+        where = f"{row.target}, {row.machine.device}" + (f", {_shown(row.sizes)}" if row.sizes else "")
+        counts[where][row.status] += 1
+        for name in ("parent", "source", "eager"):
+            found: Comparison | None = getattr(row, f"speedup_vs_{name}")
+            if found:
+                counts[f"{where}, against {name}"]["within noise" if found.within_noise else found.bin] += 1
+    return {
+        title: dict(sorted(found.items(), key=lambda item: (order.get(item[0], -1), item[0])))
+        for title, found in sorted(counts.items())
+    }
+
+
+def _shown(sizes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sizes.items())
 
 
 @contextmanager

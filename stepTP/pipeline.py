@@ -165,8 +165,9 @@ def build(
     report_progress = progress or (lambda _done, _of: None)
     names = chosen_strategies(config)
     plan = planned_shards(config)
-    if "cuda" in config.verify.targets and not cuda_devices():
-        raise ConfigError("verify.targets: no CUDA device here: leave cuda out, or build where there is a GPU")
+    for key, targets in (("verify", config.verify.targets), ("measure", config.measure.targets)):
+        if "cuda" in targets and not cuda_devices():
+            raise ConfigError(f"{key}.targets: no CUDA device here: leave cuda out, or build where there is a GPU")
     with open_run(folder, identity(config)) as run:
         run.plan(len(plan))
         missing = {name: sources for name, sources in plan.items() if not run.has(name)}

@@ -1,11 +1,16 @@
 """Commands on a build: make or continue one, and see how far it is."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stepTP.commands.measure import show_rows
 from stepTP.commands.show import Json, print_json, print_table
+
+if TYPE_CHECKING:
+    from stepTP.config import Measure
+    from stepTP.records import MeasurementRow
 
 
 def build(
@@ -45,9 +50,18 @@ def build(
             report = build_run(settings, folder, workers, progress, cache_folder() if cache else None)
     except ConfigError as error:
         raise ConfigError(f"{config}: {error}") from None
+    measured = _measured(folder, settings.measure) if settings.measure.targets else []
     if json:
         counts = {"shards_made": report.shards_made, "shards": report.shards, "second_pass": report.second_pass}
-        print_json({"run": str(folder), **counts, "rows": report.rows, "rejected": report.rejected})
+        print_json(
+            {
+                "run": str(folder),
+                **counts,
+                "rows": report.rows,
+                "rejected": report.rejected,
+                "measurements": len(measured),
+            }
+        )
         return
     if report.shards_made:
         print(f"{folder}: made {report.shards_made} of {report.shards} shards")
@@ -58,6 +72,19 @@ def build(
     print_table(("rows", "count"), list(report.rows.items()))
     print()
     print_table(("rejected", "count"), list(report.rejected.items()))
+    if measured:
+        print()
+        show_rows(measured)
+
+
+def _measured(folder: Path, settings: "Measure") -> "list[MeasurementRow]":
+    """Times the finished run, with the machine to itself: all workers of the build have ended."""
+    from stepTP.commands.measure import measured_run
+    from stepTP.measurements import Request
+    from stepTP.verify.measure.timing import TimingPlan
+
+    plan = TimingPlan(repeats=settings.repeats)
+    return [row for t in settings.targets for row in measured_run(folder, Request(t, plan), limit=settings.limit)]
 
 
 def status(

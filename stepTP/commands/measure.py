@@ -39,7 +39,7 @@ def measure(
         raise InputError(f"{where}: no CUDA device here: give --target llvm, or measure where there is a GPU")
     request = Request(target.value, TimingPlan(repeats=repeats), sizes=dict(override(text) for text in set_ or []))
     if Path(where).is_dir():
-        rows = _run_rows(Path(where), request, limit, again, timeout)
+        rows = measured_run(Path(where), request, limit=limit, again=again, timeout=timeout)
     elif set_ or limit or again:
         raise InputError(f"{name_of(where)}: --set, --limit and --again are for the folder of a run")
     else:
@@ -52,9 +52,10 @@ def measure(
         raise typer.Exit(1)
 
 
-def _run_rows(
-    folder: Path, request: "Request", limit: int | None, again: bool, timeout: float
+def measured_run(
+    folder: Path, request: "Request", *, limit: int | None = None, again: bool = False, timeout: float = 300.0
 ) -> "list[MeasurementRow]":
+    """`measure_run` with a progress bar, verified with the run's own draws."""
     from tqdm import tqdm
 
     from stepTP.measurements import measure_run, verified_as

@@ -11,7 +11,7 @@ import typer
 from stepTP.commands.show import InputError, Json, Target, print_json, print_table
 
 if TYPE_CHECKING:
-    from stepTP.records import ProgramRow, StepRow
+    from stepTP.records import MeasurementRow, ProgramRow, StepRow
 
 RunOrFile = Annotated[Path, typer.Argument(help="The folder of a run, or a .jsonl file of its rows.")]
 Workers = Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)]
@@ -119,9 +119,12 @@ def _replayed(row: "StepRow") -> dict[str, Any]:
 
 def stats(run: Annotated[Path, typer.Argument(help="The folder of a run.")], json: Json = False) -> None:
     """Count what a run holds: strategies, families, depths, rejects, refusals, errors, tokens."""
+    from stepTP.measurements import TABLE, read_measurements, summary
     from stepTP.stats import statistics
 
     found = statistics(run)
+    if measured := read_measurements(run / TABLE):
+        found["measurements"] = summary(measured)
     if json:
         print_json(found)
         return
@@ -150,10 +153,35 @@ def show(
 ) -> None:
     """Print one step row for reading."""
     found, _ = find_row(row)
+    measured = _measured(Path(row.partition("#")[0]), found)
     if json:
-        print_json(found.model_dump(mode="json"))
+        joined = {"measurements": [m.model_dump(mode="json") for m in measured]} if measured else {}
+        print_json(found.model_dump(mode="json") | joined)
         return
     print(describe_row(found))
+    if measured:
+        print("\n" + "\n".join(("measured", *map(_describe_measured, measured))))
+
+
+def _measured(where: Path, row: "StepRow") -> "list[MeasurementRow]":
+    """What is known of how long the program after a step takes, on any machine and at any sizes."""
+    from stepTP.measurements import TABLE, read_measurements
+
+    table = (where if where.is_dir() else where.parent) / TABLE
+    key = (row.source.id, "program", row.state_id_after)
+    return [m for m in read_measurements(table) if (m.source_id, m.subject, m.state_id) == key]
+
+
+def _describe_measured(row: "MeasurementRow") -> str:
+    from stepTP.commands.measure import compared
+
+    sizes = "".join(f", {name}={value}" for name, value in row.sizes.items())
+    where = f"    {row.target} on {row.machine.device}{sizes}"
+    if row.timing is None or row.status != "ok":
+        return f"{where}: {row.status}: {row.message}"
+    against = {"parent": row.speedup_vs_parent, "source": row.speedup_vs_source, "eager": row.speedup_vs_eager}
+    speedups = "".join(f"; against {name} {compared(found)}" for name, found in against.items() if found)
+    return f"{where}: {row.timing.median_us:.4g} us (interquartile range {row.timing.spread_us:.2g}){speedups}"
 
 
 def describe_row(row: "StepRow") -> str:

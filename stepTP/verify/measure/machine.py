@@ -33,7 +33,8 @@ _BOOST = 1.6  # what a core's clock may rise to beside the one that Linux shows
 _FASTEST_MHZ = 6000.0  # of a processor that does not tell its clock
 
 # Attributes of a device, as cuda.h numbers them.
-_MULTIPROCESSORS, _CLOCK_KHZ, _MEMORY_CLOCK_KHZ, _BUS_BITS, _L2_BYTES = 16, 13, 36, 37, 38
+_MULTIPROCESSORS, _BUS_BITS, _L2_BYTES = 16, 37, 38
+_CLOCKS_KHZ = {"sm_mhz": 13, "memory_mhz": 36}
 _MAJOR, _MINOR = 75, 76
 # Lanes of a multiprocessor for f32 and f64 by compute capability (CUDA C++ Programming Guide, arithmetic instructions).
 _LANES = {
@@ -173,10 +174,18 @@ def _gpu_facts() -> dict[str, Any]:
 def _gpu_peaks() -> Peaks:
     known = _LANES.get((_attribute(_MAJOR), _attribute(_MINOR)))
     f32, f64 = known or _MOST_LANES
-    cycles = _attribute(_MULTIPROCESSORS) * _attribute(_CLOCK_KHZ) * 1e3
-    memory = 2 * _attribute(_MEMORY_CLOCK_KHZ) * 1e3 * _attribute(_BUS_BITS) / 8  # two transfers a cycle
+    cycles = _attribute(_MULTIPROCESSORS) * _highest_clock("sm_mhz")
+    memory = 2 * _highest_clock("memory_mhz") * _attribute(_BUS_BITS) / 8  # two transfers a cycle
     lanes = "lanes of its compute capability" if known else "the most lanes of any compute capability"
     return Peaks(memory, cycles * f32, cycles * f64, f"attributes of the device, {lanes}")
+
+
+def _highest_clock(name: str) -> float:
+    """Hertz that a clock of the GPU reaches at most: as NVML says, or the driver."""
+    highest = ctypes.c_uint(0)
+    if (nvml := _nvml()) is not None:
+        nvml.nvmlDeviceGetMaxClockInfo(_nvml_handle(nvml), _NVML_CLOCKS[name], ctypes.byref(highest))
+    return highest.value * 1e6 or _attribute(_CLOCKS_KHZ[name]) * 1e3
 
 
 def _attribute(number: int) -> int:
