@@ -7,7 +7,7 @@ are started from Python and waited for in the same way. TVM and PyTorch share th
 import copy
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -113,7 +113,7 @@ def eager_rotation(loaded: LoadedSource, translation: Translation, sets: Sequenc
             parameters = module.named_parameters(remove_duplicate=False)
             own = dict(parameters) | dict(module.named_buffers(remove_duplicate=False))
             for name in translation.constants:
-                path = translation.names[name]
+                path = translation.paths(name)[0]  # a tied weight's other paths lead to the same tensor
                 if path in own:
                     with torch.no_grad():
                         own[path].copy_(torch.from_numpy(np.ascontiguousarray(inputs[name])).reshape(own[path].shape))
@@ -124,7 +124,9 @@ def eager_rotation(loaded: LoadedSource, translation: Translation, sets: Sequenc
                 else leaf
                 for leaf in leaves
             ]
-            starts.append(partial(module, *tree_unflatten(arguments, tree)))
+            given_inputs = tree_unflatten(arguments, tree)
+            by_name = isinstance(given_inputs, Mapping)
+            starts.append(partial(module, **given_inputs) if by_name else partial(module, *given_inputs))
         starts[0]()
     except (RuntimeError, TypeError) as error:
         raise Unmeasured(f"the module does not run eagerly on {target}: {str(error).splitlines()[0]}") from error
