@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from stepTP.config import Config
+from stepTP.config import Verify
 from stepTP.identity import tool_versions
 from stepTP.manifest import load_manifest, locked
 from stepTP.records import (
@@ -256,7 +256,7 @@ def verified_as(folder: Path, request: Request) -> Request:
     """The request with the draws and the seed of a run's own verification. Raises MeasureError, RunError."""
     begun = load_manifest(folder).identity
     try:
-        draws = Config.model_validate(begun.config).verify.draws
+        draws = Verify.model_validate(begun.config.get("verify", {})).draws
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         named = ".".join(map(str, first["loc"]))
