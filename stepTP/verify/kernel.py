@@ -16,6 +16,11 @@ def die_with(parent: int) -> None:
         os._exit(0)
 
 
+def outlive_parent() -> None:
+    """Takes back `die_with`."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
+
+
 def adopt_orphans() -> None:
     """From now on, descendants whose parent dies become children of this process."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -59,7 +59,7 @@ def main() -> None:
             if not data:
                 break
             request = json.loads(data)
-            load(request["modules"])
+            load(request["modules"], parent)
             bear(request, pipes, workers, (control.fileno(), woken, waker))
     for process in workers:
         end_group(process)
@@ -67,13 +67,19 @@ def main() -> None:
     os._exit(0)
 
 
-def load(modules: list[str]) -> None:
-    """Imports modules, for all workers to come. One that raises is left to the worker, which reports it."""
+def load(modules: list[str], parent: int) -> None:
+    """Imports modules, for all workers to come. One that raises is left to the worker, which reports it.
+
+    An import takes seconds, in which this process hears nothing: if the parent ends, it dies, and its workers with it.
+    """
     fresh = [name for name in modules if name not in sys.modules]
+    if fresh:
+        kernel.die_with(parent)
     for name in fresh:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     if fresh:
+        kernel.outlive_parent()
         if (threads := len(list(Path("/proc/self/task").iterdir()))) > 1:
             sys.exit(f"importing {', '.join(fresh)} started {threads - 1} threads: a fork would lose them")
         gc.collect()
