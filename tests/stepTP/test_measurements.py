@@ -215,3 +215,50 @@ def test_a_source_without_the_constant_says_so(softmax: Source) -> None:
     source, (state,) = resized(Refusing({}), softmax, [State("p", "0")], {"nobody": 1})
     assert source == softmax
     assert "assigns no nobody at its top level" in state.problem
+
+
+class Killed(Exception):
+    """Stands for the end of a process."""
+
+
+def test_a_measurement_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class Pool(Jobs):
+        times: dict[str, Any] = field(default_factory=lambda: {"eager": 8.0, "plain": 4.0, "a": 2.0, "b": 1.0})
+        left: int = 99
+
+        def _answer(self, task: str, payload: dict[str, Any]) -> Any:
+            if task in measurements.TIME.values():
+                self.left -= 1
+                if self.left < 0:
+                    raise Killed
+            return super()._answer(task, payload)
+
+        def __enter__(self) -> "Pool":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(measurements, "load_manifest", lambda _: None)
+    monkeypatch.setattr(measurements, "run_rows", lambda *_: [])
+    monkeypatch.setattr(measurements, "states_of", lambda *_: [(SOURCE, [State("plain", "0"), A, B])])
+
+    def run(pool: Pool, *, again: bool = False) -> list[MeasurementRow]:
+        monkeypatch.setattr(measurements, "_one_worker", lambda *_: pool)
+        return measurements.measure_run(tmp_path, Request("llvm"), again=again)
+
+    with pytest.raises(Killed):
+        run(first := Pool(left=2))
+    assert first.timed == ["eager", "plain"]
+    rows = run(second := Pool())
+    assert second.timed == ["a", "b"]
+    assert read_measurements(tmp_path / measurements.TABLE) == rows
+    assert [row.speedup_vs_eager and row.speedup_vs_eager.ratio for row in rows] == [None, 2.0, 4.0, 8.0]
+    assert run(third := Pool()) == rows
+    assert third.timed == []
+    table = (tmp_path / measurements.TABLE).read_bytes()
+    run(fourth := Pool(), again=True)
+    assert len(fourth.timed) == 4
+    assert (tmp_path / measurements.TABLE).read_bytes() == table * 2  # appended; the later rows stand
