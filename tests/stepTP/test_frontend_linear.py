@@ -79,6 +79,7 @@ def test_addmm_broadcasts_what_it_adds(added: tuple[int, ...]) -> None:
 def test_alpha_and_beta(scalars: dict[str, float]) -> None:
     agree(lambda c, a, b: torch.addmm(c, a, b, **scalars), draw(3), draw(4, 5), draw(5, 3))
     agree(lambda c, a, b: torch.baddbmm(c, a, b, **scalars), draw(2, 4, 3), draw(2, 4, 5), draw(2, 5, 3))
+    agree(lambda c, a, b: torch.addbmm(c, a, b, **scalars), draw(4, 3), draw(2, 4, 5), draw(2, 5, 3))
     agree(lambda c, a, b: torch.addmv(c, a, b, **scalars), draw(4), draw(4, 5), draw(5))
 
 

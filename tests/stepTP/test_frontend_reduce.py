@@ -65,6 +65,9 @@ OTHERS: dict[str, Callable[[torch.Tensor], Any]] = {
     "any and all": lambda x: ((x > 0).any(), (x > 0).all(1), (x > 1).any(-1, keepdim=True), (x > 2).any((0, 2))),
     "sum of comparisons": lambda x: ((x > 0).sum(), (x > 0).sum(1), (x > 0).float().mean(-1)),
     "norm": lambda x: (x.norm(), torch.linalg.vector_norm(x, dim=-1)),
+    "norms of every order": lambda x: [
+        torch.linalg.vector_norm(x.round(), order, dim=1) for order in (0, 1, 2, 3, 2.5, torch.inf, -torch.inf)
+    ],
     "logsumexp": lambda x: (x.logsumexp(1), x.logsumexp((0, 2)), x.logsumexp(-1, keepdim=True)),
 }
 

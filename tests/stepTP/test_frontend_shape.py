@@ -156,6 +156,12 @@ def test_gather(name: str) -> None:
     agree(function, *inputs)
 
 
+def test_identity_matrices_and_dropout_that_is_off() -> None:
+    agree(
+        lambda x: (torch.eye(3, 4), x @ torch.eye(4), torch.native_dropout(x, 0.5, False)), draw(3, 4), in_double=False
+    )
+
+
 def test_a_boolean_index_is_refused() -> None:
     with pytest.raises(UnsupportedOp, match="depends on data"):
         translate(Calls(lambda x, m: x[m].sum()), (draw(3), torch.tensor([True, False, True])))

@@ -13,13 +13,15 @@ from stepTP.frontend.ops import (
     recurrence,
     reduce,
     refused,
+    resample,
     scan,
     scatter,
+    search,
     shape,
     windows,
 )
 
 __all__ = [
     "activations", "attention", "division", "gather", "linear_algebra", "logic", "normalisation", "pointwise", "pools",
-    "recurrence", "reduce", "refused", "scan", "scatter", "shape", "windows",
+    "recurrence", "reduce", "refused", "resample", "scan", "scatter", "search", "shape", "windows",
 ]  # fmt: skip

@@ -42,6 +42,20 @@ def linear(e: Emitter, x: Value, weight: Value, bias: Value | None = None) -> Va
     return pointwise(e, "x+y", product(e, x, transposed), bias)
 
 
+@emits("addbmm")
+def add_sum_of_products(e: Emitter, added: Value, x: Value, y: Value, *, beta: Scalar = 1, alpha: Scalar = 1) -> Value:
+    """beta * added + alpha * the sum of x[b] @ y[b] over b."""
+    total = e.temporary(e.shape(), e.accumulator())
+    point, inner = axes(total.shape, (x.shape[0], x.shape[2]))
+    left, right = converted(x, total.dtype), converted(y, total.dtype)
+    term = Binary("*", left.element((inner[0], point[0], inner[1])), right.element((*inner, point[1])))
+    e.assign(total.at(point), "+=", term, point, inner)
+    if beta == 0:
+        return pointwise(e, "x*y", total.value, alpha, dtype=total.dtype)
+    scaled = pointwise(e, "x*y", added, beta, dtype=total.dtype, into=e.temporary(e.shape(), total.dtype))
+    return pointwise(e, "x*z+y", total.value, scaled, alpha, dtype=total.dtype)
+
+
 @emits("addmm", "baddbmm", "addmv")
 def add_product(e: Emitter, added: Value, x: Value, y: Value, *, beta: Scalar = 1, alpha: Scalar = 1) -> Value:
     """beta * added + alpha * (x @ y); a beta of 0 ignores `added`, NaN or not."""

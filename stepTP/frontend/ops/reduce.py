@@ -82,12 +82,10 @@ def vector_norm(
     """Sum of powers of magnitudes, then the root; the largest or smallest magnitude for an infinite order."""
     over = reduced_axes(x, dims)
     x = converted(x, e.accumulator())
-    powers = {1.0: "abs(x)", 2.0: "x*x", inf: "abs(x)", -inf: "abs(x)"}
+    powers = {0.0: "if_then_else(x!=0.0,1.0,0.0)", 1.0: "abs(x)", 2.0: "x*x", inf: "abs(x)", -inf: "abs(x)"}
     op: AssignOp = "max=" if order == inf else "min=" if order == -inf else "+="
     text = powers.get(float(order), "abs(x)**y")
-    if order == 0:
-        e.refuse("the number of elements that are not zero")
-    exact = float(order) in (1.0, inf, -inf)
+    exact = float(order) in (0.0, 1.0, inf, -inf)
     into = e.result(dtype=x.dtype) if exact else e.temporary(e.shape(), x.dtype)
     number = literal(order, x.dtype)
     total = accumulate(e, into, op, x, over, lambda point: formula(text, x=x.element(point), y=number))
@@ -156,9 +154,13 @@ def position_of_extreme(e: Emitter, x: Value, dim: int | None = None, keepdim: b
 
 
 @emits("max.dim", "min.dim")
-def extreme_and_position(e: Emitter, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value | None]:
+def extreme_and_position(
+    e: Emitter, x: Value, dim: int, keepdim: bool = False, op: AssignOp | None = None
+) -> tuple[Value, Value | None]:
+    if x.dtype == "bool":
+        e.refuse("an extreme of booleans and where it is")
     over = reduced_axes(x, dim)
-    extreme = accumulate(e, e.result(0), _extreme_of(e), x, over)
+    extreme = accumulate(e, e.result(0), op or _extreme_of(e), x, over)
     return extreme, _least_position(e, x, over, extreme, e.result(1)) if e.uses(1) else None
 
 

@@ -199,6 +199,11 @@ def stack(e: Emitter, tensors: Sequence[Value], dim: int = 0) -> Value:
     return concatenate(e, pieces, axis)
 
 
+@emits("native_dropout")
+def dropout_with_mask(e: Emitter, x: Value, probability: float, train: bool | None) -> tuple[Value, Value]:
+    return same(e, x, probability, bool(train)), constant(True, x.shape, "bool")
+
+
 @emits("constant_pad_nd")
 def pad(e: Emitter, x: Value, padding: Sequence[int], value: Scalar = 0) -> Value:
     """`padding` lists (before, after) from the last axis on; negative numbers cut off."""
@@ -249,6 +254,12 @@ def ones(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
 def full(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
     """The last argument is the number; a size or a tensor to be like may come before it."""
     return constant(arguments[-1], e.shape(), e.dtype())
+
+
+@emits("eye", "eye.m")
+def eye(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
+    one, zero = literal(1, e.dtype()), literal(0, e.dtype())
+    return Value(e.shape(), e.dtype(), lambda p: Select(Binary("==", expression(p[0]), expression(p[1])), one, zero))
 
 
 @emits("arange")
