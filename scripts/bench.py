@@ -1,123 +1,286 @@
-"""Prints the figures that the README quotes, measured on a built run, and writes them there if asked.
+"""How fast programs are verified on this machine, stage by stage, beside plain TVM.
 
-    python scripts/bench.py runs/quickstart
-    python scripts/bench.py runs/quickstart --write-readme
+    python scripts/bench.py                                  the quickstart's sources, a worker a core
+    python scripts/bench.py --run runs/quickstart            the states of a run: verification alone
+    python scripts/bench.py --targets cuda --workers 14      on the GPU, with verdicts compared to the CPU's
+    python scripts/bench.py --quick --json bench.json        two short walks, in seconds
 
-The run must be whole and the extra `tokens` installed. Tokens are means over every distinct program of the run, each
-counted once. Times are the best of three runs of the command.
+Three measurements, one after the other:
+
+- *Whole*: sources are translated, walked and verified by a pool of workers, as in a build but without reasoning, tokens
+  and rows. States a second of real time, start-up included, and from the first verdict on.
+- *Stages*: the first sources again in this process, alone. Processor time of each stage, `ld` included, nothing counted
+  twice; nothing is kept from the first measurement.
+- *Plain TVM*: some of those states, each by one `tvm.compile` with default settings, one run on one draw and one
+  `allclose`, in this process. Real time and processor time. It checks less: no poison, no second run, one draw.
 """
 
 import argparse
-import re
-import subprocess
+import json
+import os
+import platform
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
-from tempfile import TemporaryDirectory
+from typing import Any
 
-from leir.lowering import cuda_source, tir_text, tvmscript_sblocks
-from leir.parser import parse
-from stepTP.records import ProgramRow, Row, StepRow, read_rows
-from stepTP.tokens import count_tokens
+from bench_stages import Here, plain_tvm, stages
+from bench_watch import Watch
 
-README = Path(__file__).parent.parent / "README.md"
-STEPTP = [sys.executable, "-m", "stepTP.cli"]
+from stepTP import pipeline
+from stepTP.config import Config, load_config
+from stepTP.identity import tool_versions
+from stepTP.pipeline import Build, Item
+from stepTP.records import ProgramRow, StepRow, read_rows
+from stepTP.sources import SourceProgram
+from stepTP.verify.devices import cuda_devices
+from stepTP.verify.machine import usable_cores
+from stepTP.verify.pool import Failure, Pool
+from stepTP.walk import Check, VerifiedStep, verify_all
+
+ROOT = Path(__file__).parent.parent
+CONFIG = ROOT / "configs" / "quickstart.yaml"
+QUICK = {"depth": 1, "breadth": 1, "per_strategy": 1, "attempts": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where states come from: a source to walk from, or a program with states of a run."""
+
+    start: SourceProgram | ProgramRow
+    checks: tuple[Check, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The states of one source: its program, what was checked, and the answers' causes (empty where all is well)."""
+
+    program: ProgramRow
+    checks: tuple[Check, ...]
+    causes: tuple[str, ...]
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("run", type=Path)
-    arguments.add_argument("--write-readme", action="store_true")
-    options = arguments.parse_args()
-    rows = [row for name in ("programs", "steps") for row in read_rows(options.run / f"{name}.jsonl")]
-    steps = [row for row in rows if isinstance(row, StepRow)]
-    if not steps:
-        sys.exit(f"{options.run} holds no steps: build it first")
-    figures = "\n".join([*kept(steps), "", *tokens(rows), "", *times(options.run, rows)])
-    print(figures)
-    if options.write_readme:
-        shown = subprocess.run([*STEPTP, "show", f"{options.run}#{example(steps).id}"], capture_output=True, check=True)
-        text = README.read_text(encoding="utf-8")
-        text = between(text, "row", f"```text\n{shown.stdout.decode()}```")
-        README.write_text(between(text, "figures", figures), encoding="utf-8")
+    options = arguments()
+    config = settings(options)
+    sources = list(corpus(options, config))
+    names = pipeline.chosen_strategies(config)
+    targets = list(config.verify.targets)
+    if "cuda" in targets and not cuda_devices():
+        sys.exit("no CUDA device here: give --targets llvm")
+    report: dict[str, Any] = {"machine": machine(), "targets": targets, "sources": len(sources)}
+    found, report["whole"] = whole(config, names, sources, options.workers)
+    if "cuda" in targets:
+        report["agreement"] = agreement(config, found, options.workers)
+
+    def work(jobs: Here) -> int:
+        build = Build(config, names, jobs)
+        return sum(len(v.checks) for source in sources[: options.stages] for v in verified(build, source))
+
+    report["stages_cpu_ms"], report["classes"], states = stages(work, code_of(sources[0]))
+    report["plain_tvm"] = plain_tvm(states, options.plain)
+    report["states_per_second"] = report["whole"]["states_per_second"]
+    report["ratio_to_plain_tvm"] = ratio(report["states_per_second"], report["plain_tvm"]["states_per_second"])
+    own, plain = sum(report["stages_cpu_ms"].values()), report["plain_tvm"]["cpu_ms"]
+    report["ratio_to_plain_tvm_one_core"] = ratio(plain, own)
+    print("\n".join(table(report)))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
-def kept(steps: list[StepRow]) -> Iterator[str]:
-    """How many rows each strategy has, from how many families, and how many claim equal bits."""
-    yield "| strategy | verified rows | families | bit for bit |"
-    yield "|---|---|---|---|"
-    for name, count in sorted(Counter(row.strategy for row in steps).items()):
-        own = [row for row in steps if row.strategy == name]
-        families = len({row.source.family for row in own})
-        yield f"| `{name}` | {count} | {families} | {sum(row.bit_exact for row in own)} |"
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="verify the states of this run instead of walking")
+    parser.add_argument("--targets", nargs="+", choices=("llvm", "cuda"), default=["llvm"])
+    parser.add_argument("--workers", type=int, help="one a core by default")
+    parser.add_argument("--limit", type=int, help="so many sources at most")
+    parser.add_argument("--stages", type=int, default=4, help="sources of the second measurement")
+    parser.add_argument("--plain", type=int, default=40, help="states of the third")
+    parser.add_argument("--quick", action="store_true", help="two sources, a step or two from each")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    options = parser.parse_args()
+    if options.quick:
+        options.limit, options.stages, options.plain = options.limit or 2, 1, 3
+    return options
 
 
-def tokens(rows: list[Row]) -> Iterator[str]:
-    """What compact LEIR costs in tokens beside the other texts of the same programs."""
-    found: dict[str, str] = {}
-    for row in rows:
-        match row:
-            case ProgramRow():
-                found.setdefault(row.state_id, row.leir)
-            case StepRow():
-                found.setdefault(row.state_id_after, row.leir_after)
-            case _:
-                pass
-    programs = [parse(text) for text in found.values()]
-    own = mean(count_tokens(text) for text in found.values())
-    yield f"| tokens a program ({len(found)} programs) | mean | compact LEIR takes |"
-    yield "|---|---|---|"
-    yield f"| compact LEIR | {own:.0f} | |"
-    for name, spell in (
-        ("TIR, plain loops", tir_text),
-        ("TVMScript with SBlocks", tvmscript_sblocks),
-        ("CUDA source, kernels only", cuda_source),
+def settings(options: argparse.Namespace) -> Config:
+    """The quickstart's configuration, on the targets that are asked for."""
+    config = load_config(CONFIG)
+    verify = config.verify.model_copy(update={"targets": tuple(options.targets)})
+    walk = config.walk.model_copy(update=QUICK) if options.quick else config.walk
+    return config.model_copy(update={"verify": verify, "walk": walk})
+
+
+def corpus(options: argparse.Namespace, config: Config) -> Iterator[Source]:
+    """The sources, those of many families first."""
+    if options.run is None:
+        planned = [source for shard in pipeline.planned_shards(config).values() for source in shard]
+        ordered = planned[:: config.sources.per_family] + [
+            s for n, s in enumerate(planned) if n % config.sources.per_family
+        ]
+        yield from (Source(source) for source in ordered[: options.limit])
+        return
+    programs = [row for row in read_rows(options.run / "programs.jsonl") if isinstance(row, ProgramRow)]
+    steps = [row for row in read_rows(options.run / "steps.jsonl") if isinstance(row, StepRow)]
+    for program in programs[: options.limit]:
+        own = [Check(row.leir_after, row.leir_before, row.bit_exact) for row in steps if row.source.id == program.id]
+        yield Source(program, (Check(program.leir, None, False), *own))
+
+
+def code_of(source: Source) -> str:
+    return source.start.source.torch_code if isinstance(source.start, ProgramRow) else source.start.torch_code
+
+
+def verified(build: Build, source: Source) -> list[Verified]:
+    """The states of a source, verified; none where its program is refused."""
+    if isinstance(source.start, ProgramRow):
+        config = build.config
+        answers = list(verify_all(build.jobs, config.verify, config.seed, source.start, list(source.checks)))
+        return [Verified(source.start, source.checks, tuple(map(cause, answers)))]
+    items: Iterable[Item] = [source.start]
+    for stage in (pipeline.translate, pipeline.verify_programs, pipeline.walk_from):
+        items = stage(build, items)
+    made = list(items)
+    programs = [item for item in made if isinstance(item, ProgramRow)]
+    if not programs:
+        return []
+    steps = [item for item in made if isinstance(item, VerifiedStep)]
+    checks = [Check(s.taken.leir, s.before.leir, s.taken.bit_exact) for s in steps]
+    checks.insert(0, Check(programs[0].leir, None, False))
+    return [Verified(programs[0], tuple(checks), ("",) * len(checks))]
+
+
+def cause(answer: Any) -> str:
+    return answer.kind if isinstance(answer, Failure) else answer["cause"]
+
+
+def whole(
+    config: Config, names: tuple[str, ...], sources: Sequence[Source], workers: int | None
+) -> tuple[list[Verified], dict[str, Any]]:
+    """All sources by a pool of workers."""
+    gpus = cuda_devices() if "cuda" in config.verify.targets else ()
+    watch = Watch()
+    before, begun = os.times(), time.perf_counter()
+    with (
+        watch,
+        Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20, gpus=gpus, tasks=pipeline.TASKS) as pool,
     ):
-        other = mean(count_tokens(spell(program)) for program in programs)
-        yield f"| {name} | {other:.0f} | {100 * (1 - own / other):.0f}% fewer |"
+        jobs = FirstVerdict(pool)
+        build = Build(config, names, jobs)
+        with ThreadPoolExecutor(2 * pool.workers + 1) as threads:
+            found = [v for some in threads.map(lambda source: verified(build, source), sources) for v in some]
+        ended = time.perf_counter()
+    after = os.times()  # once the workers are gone: their time counts then
+    states = sum(len(v.checks) for v in found)
+    cpu = sum(after[:4]) - sum(before[:4])
+    warm = ended - (jobs.at or begun)
+    return found, {
+        "workers": pool.workers,
+        "states": states,
+        "seconds": round(ended - begun, 2),
+        "seconds_to_first_verdict": round((jobs.at or ended) - begun, 2),
+        "states_per_second": round(states / (ended - begun), 1),
+        "states_per_second_from_first_verdict": round(states / warm, 1) if warm > 0 else 0.0,
+        "cpu_ms": round(1000 * cpu / max(1, states), 2),
+        "parent_cpu_ms": round(
+            1000 * sum(b - a for a, b in zip(before[:2], after[:2], strict=True)) / max(1, states), 2
+        ),
+        **watch.figures(),
+    }
 
 
-def times(run: Path, rows: list[Row]) -> Iterator[str]:
-    """How long commands take, start-up included."""
-    yield "| command | seconds |"
+class FirstVerdict:
+    """A pool that notes when the first program was verified."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.at: float | None = None
+
+    def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":
+        return self.pool.submit(task, payload, near)
+
+    def submit_batch(
+        self, task: str, payload: dict[str, Any], items: Sequence[Any], near: str = ""
+    ) -> "list[Future[Any]]":
+        futures = self.pool.submit_batch(task, payload, items, near)
+        futures[0].add_done_callback(self._note)
+        return futures
+
+    def _note(self, _: "Future[Any]") -> None:
+        self.at = self.at or time.perf_counter()
+
+
+def agreement(config: Config, found: Sequence[Verified], workers: int | None) -> dict[str, int]:
+    """The same states verified on the CPU: how many verdicts are the same."""
+    verify = config.verify.model_copy(update={"targets": ("llvm",)})
+    same = total = 0
+    with (
+        Pool(workers, verify.timeout_s, verify.memory_mb << 20, tasks=pipeline.TASKS) as pool,
+        ThreadPoolExecutor(2 * pool.workers + 1) as threads,
+    ):
+        checked = threads.map(lambda v: list(verify_all(pool, verify, config.seed, v.program, list(v.checks))), found)
+        for one, answers in zip(found, checked, strict=True):
+            total += len(answers)
+            same += sum(cause(answer) == own for answer, own in zip(answers, one.causes, strict=True))
+    return {"states": total, "same_verdict": same}
+
+
+def ratio(one: float, other: float) -> float:
+    return round(one / other, 2) if other else 0.0
+
+
+def machine() -> dict[str, Any]:
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    model = next((line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")), "")
+    return {
+        "cores": usable_cores(),
+        "processor": model or platform.processor(),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        **{name: tool_versions()[name] for name in ("apache-tvm", "islpy", "lark", "numpy", "torch")},
+    }
+
+
+def table(report: dict[str, Any]) -> Iterator[str]:
+    """The figures as Markdown."""
+    shown, run, plain = report["machine"], report["whole"], report["plain_tvm"]
+    yield f"{', '.join(f'{name} {value}' for name, value in shown.items())}"
+    yield f"targets {', '.join(report['targets'])}, {report['sources']} sources, {run['workers']} workers"
+    yield ""
+    yield "| whole path | |"
     yield "|---|---|"
-    with TemporaryDirectory() as folder:
-        texts = [row.leir for row in rows if isinstance(row, ProgramRow)]
-        files = [Path(folder) / f"{number:03}.leir" for number in range(100)]
-        for number, file in enumerate(files):
-            file.write_text(texts[number % len(texts)], encoding="utf-8")
-        for shown, command, attempts in (
-            ("steptp --help", ["--help"], 3),
-            ("steptp strategies list", ["strategies", "list"], 3),
-            ("steptp check, 100 files", ["check", *map(str, files)], 3),
-            ("steptp replay, every row of the run", ["replay", str(run)], 1),
-            ("steptp verify, every row of the run", ["verify", str(run)], 1),
-        ):
-            yield f"| `{shown}` | {min(seconds(command) for _ in range(attempts)):.1f} |"
-
-
-def seconds(command: list[str]) -> float:
-    start = time.perf_counter()
-    subprocess.run([*STEPTP, *command], capture_output=True, check=True)
-    return time.perf_counter() - start
-
-
-def example(steps: list[StepRow]) -> StepRow:
-    """The shortest first step that takes a softmax in one pass."""
-    own = [row for row in steps if row.strategy == "online_softmax" and row.depth == 1]
-    return min(own, key=lambda row: (len(row.leir_before), row.id))
-
-
-def between(text: str, name: str, new: str) -> str:
-    """The text with what stands between the markers of `name` replaced."""
-    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    found = re.search(f"{begin}\n.*?{end}", text, re.DOTALL)
-    if found is None:
-        sys.exit(f"{README} has no place for the {name}")
-    return text[: found.start()] + f"{begin}\n{new}\n{end}" + text[found.end() :]
+    yield f"| states verified | {run['states']} in {run['seconds']} s |"
+    yield f"| until the first verdict | {run['seconds_to_first_verdict']} s |"
+    yield f"| states a second | {run['states_per_second']} |"
+    yield f"| states a second from the first verdict on | {run['states_per_second_from_first_verdict']} |"
+    yield f"| processor time a state, all processes, start-up too | {run['cpu_ms']} ms |"
+    yield f"| of which this process | {run['parent_cpu_ms']} ms |"
+    memory = run["memory_mb"]
+    yield f"| peak memory | parent {memory['parent']} MB, largest worker {memory['largest_worker']} MB |"
+    yield f"| busy cores of the machine | {run['machine_cores_busy']} |"
+    if run["gpu_percent"] is not None:
+        yield f"| GPU busy | {run['gpu_percent']}% |"
+    if "agreement" in report:
+        yield f"| verdicts as on llvm | {report['agreement']['same_verdict']} of {report['agreement']['states']} |"
+    yield f"| plain TVM: states a second, one process, on {plain['states']} of them | {plain['states_per_second']} |"
+    yield f"| plain TVM: processor time a state | {plain['cpu_ms']} ms |"
+    yield f"| times plain TVM | {report['ratio_to_plain_tvm']} |"
+    yield f"| times plain TVM by processor time of one core | {report['ratio_to_plain_tvm_one_core']} |"
+    yield ""
+    yield "| stage | processor ms a state |"
+    yield "|---|---|"
+    for name, cost in sorted(report["stages_cpu_ms"].items(), key=lambda pair: -pair[1]):
+        yield f"| {name} | {cost:.2f} |"
+    yield f"| all | {sum(report['stages_cpu_ms'].values()):.2f} |"
+    yield ""
+    yield "| verification by size | states | processor ms a state |"
+    yield "|---|---|---|"
+    for row in report["classes"]:
+        yield f"| {row['class']} | {row['states']} | {row['cpu_ms']:.2f} |"
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
 """The tensors of a program: role, dtype, scope, shape, and where each is declared."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from leir.analysis.affine import UNBOUNDED, Interval, affine, interval
 from leir.analysis.isl import TooHard, largest, question
-from leir.analysis.model import Statement, Use, ranges_of, reach, statements_of
+from leir.analysis.model import Statement, Use, ranges_of, reach, statements_at
 from leir.analysis.types import INTEGERS, integer_range
-from leir.edit import storage, walk
-from leir.syntax import Alloc, DType, Expr, Path, Program, Scope, Variable, operands
+from leir.edit import accesses, storage, walk
+from leir.syntax import Alloc, DType, Expr, Path, Program, Scope, Stmt, Variable, operands
 
 Role = Literal["input", "output", "temporary"]
 
@@ -59,19 +58,34 @@ def tensors(program: Program) -> dict[str, Tensor]:
 def _reached(program: Program, names: list[str]) -> dict[str, tuple[int, ...]]:
     """The shapes of undeclared temporaries; an access of another rank than the first does not count."""
     sizes: dict[str, list[int]] = {}
-    for statement, use in _uses_of(program, names):
-        known = sizes.setdefault(use.access.tensor, [1] * len(use.access.indices))
-        if len(known) == len(use.access.indices):
-            for number, index in enumerate(use.access.indices):
-                known[number] = max(known[number], _largest_index(statement, use, index) + 1)
+    for number, nest in enumerate(program.body):
+        asked = tuple(name for name in tensors_in(nest) if name in names)
+        for tensor, reached in _reached_at(nest, number, asked):
+            known = sizes.setdefault(tensor, [1] * len(reached))
+            if len(known) == len(reached):
+                sizes[tensor] = [max(pair) for pair in zip(known, reached, strict=True)]
     return {name: tuple(known) for name, known in sizes.items()}
 
 
-def _uses_of(program: Program, names: list[str]) -> Iterator[tuple[Statement, Use]]:
-    for statement in statements_of(program):
+@lru_cache(maxsize=2048)
+def tensors_in(nest: Stmt) -> tuple[str, ...]:
+    """The tensors of a statement and of all below it, by first appearance of an access."""
+    return tuple(dict.fromkeys(access.tensor for access in accesses(nest)))
+
+
+@lru_cache(maxsize=2048)
+def _reached_at(nest: Stmt, number: int, names: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """For each tensor and each rank, by first appearance, the sizes that accesses of an outermost statement reach."""
+    sizes: dict[tuple[str, int], list[int]] = {}
+    for statement in statements_at(nest, number):
         for use in statement.uses:
-            if use.access.tensor in names:
-                yield statement, use
+            if use.access.tensor not in names:
+                continue
+            indices = use.access.indices
+            known = sizes.setdefault((use.access.tensor, len(indices)), [1] * len(indices))
+            for place, index in enumerate(indices):
+                known[place] = max(known[place], _largest_index(statement, use, index) + 1)
+    return tuple((tensor, tuple(known)) for (tensor, _), known in sizes.items())
 
 
 def _largest_index(statement: Statement, use: Use, index: Expr) -> int:

@@ -72,26 +72,32 @@ def statements_of(program: Program) -> tuple[Statement, ...]:
 
 @lru_cache(maxsize=256)
 def _statements(program: Program) -> tuple[Statement, ...]:
-    return tuple(_statements_below(program.body, (), (), ()))
+    return tuple(s for number, nest in enumerate(program.body) for s in statements_at(nest, number))
 
 
-def _statements_below(
-    body: tuple[Stmt, ...], path: Path, loops: tuple[tuple[Path, Loop], ...], guards: tuple[tuple[Path, Guard], ...]
+@lru_cache(maxsize=2048)
+def statements_at(nest: Stmt, number: int) -> tuple[Statement, ...]:
+    """The statements of an outermost statement, the `number`th of its program."""
+    return tuple(_statements_of(nest, (number,), (), ()))
+
+
+def _statements_of(
+    node: Stmt, here: Path, loops: tuple[tuple[Path, Loop], ...], guards: tuple[tuple[Path, Guard], ...]
 ) -> Iterator[Statement]:
-    for number, node in enumerate(body):
-        here = (*path, number)
-        match node:
-            case Equation():
-                yield Statement(here, node, loops, guards, tuple(_uses(node, here)))
-            case Guard(below):
-                found = tuple(_reads(below, here, (0,), ()))
-                if found:
-                    yield Statement(here, node, loops, guards, found)
-                yield from _statements_below(node.body, here, loops, (*guards, (here, node)))
-            case Loop():
-                yield from _statements_below(node.body, here, (*loops, (here, node)), guards)
-            case Alloc():
-                pass
+    match node:
+        case Equation():
+            yield Statement(here, node, loops, guards, tuple(_uses(node, here)))
+        case Guard(condition, body):
+            found = tuple(_reads(condition, here, (0,), ()))
+            if found:
+                yield Statement(here, node, loops, guards, found)
+            for number, below in enumerate(body):
+                yield from _statements_of(below, (*here, number), loops, (*guards, (here, node)))
+        case Loop():
+            for number, below in enumerate(node.body):
+                yield from _statements_of(below, (*here, number), (*loops, (here, node)), guards)
+        case Alloc():
+            pass
 
 
 def _uses(node: Equation, path: Path) -> Iterator[Use]:

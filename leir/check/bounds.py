@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from leir.analysis.access import Tensor, dtype_interval, tensors
+from leir.analysis.access import Tensor, dtype_interval, tensors, tensors_in
 from leir.analysis.affine import UNBOUNDED, Interval, affine, condition, interval
 from leir.analysis.dependence import at, iteration
 from leir.analysis.isl import TooHard, example, largest, left_over, question, smallest
-from leir.analysis.model import Statement, Use, bounds, names_at, ranges_of, statements_of
+from leir.analysis.model import Statement, Use, bounds, names_at, ranges_of, statements_at, statements_of
 from leir.analysis.types import is_integer, type_of
 from leir.check.diagnostic import Diagnostic
 from leir.edit import accesses, variables_of
 from leir.printer import expression_text
-from leir.syntax import Access, Cast, DType, Equation, Expr, Path, Place, Program
+from leir.syntax import Access, Cast, DType, Equation, Expr, Path, Place, Program, Stmt
 
 _INFINITE = float("inf")
 
@@ -58,13 +58,28 @@ def preconditions(program: Program) -> tuple[Precondition, ...]:
 def _findings(program: Program) -> tuple[Diagnostic | Precondition, ...]:
     known = _Values(program)
     result: list[Diagnostic | Precondition] = []
+    plain = [_stays_within(nest, number, known.shapes(nest)) for number, nest in enumerate(program.body)]
     for statement in statements_of(program):
-        for use in statement.uses:
+        for use in statement.uses if not plain[statement.path[0]] else ():
             for number, (index, size) in enumerate(zip(use.access.indices, known.shape(use), strict=False)):
                 finding = _finding(known, statement, use, number, index, size)
                 if finding is not None and finding not in result:
                     result.append(finding)
     return tuple(result)
+
+
+@lru_cache(maxsize=2048)
+def _stays_within(nest: Stmt, number: int, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> bool:
+    """Whether loop extents alone show that every subscript of an outermost statement stays within its tensor."""
+    sizes = dict(shapes)
+    for statement in statements_at(nest, number):
+        ranges = ranges_of(statement)
+        for use in statement.uses:
+            for index, size in zip(use.access.indices, sizes[use.access.tensor], strict=False):
+                low, high = interval(index, ranges)
+                if low < 0 or high >= size:
+                    return False
+    return True
 
 
 class _Values:
@@ -75,6 +90,10 @@ class _Values:
         self.dtypes: dict[str, DType] = {name: tensor.dtype for name, tensor in self.tensors.items()}
         self.statements = statements_of(program)
         self.known: dict[str, Interval] = {}
+
+    def shapes(self, nest: Stmt) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The shapes of the tensors of an outermost statement."""
+        return tuple((name, self.tensors[name].shape) for name in tensors_in(nest))
 
     def shape(self, use: Use) -> tuple[int, ...]:
         return self.tensors[use.access.tensor].shape

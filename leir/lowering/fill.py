@@ -11,8 +11,9 @@ on entry.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from leir.analysis.access import Tensor
 from leir.analysis.affine import interval
@@ -139,7 +140,7 @@ def _plan(program: Program, tensor: Tensor, path: Path, first: Equation) -> _Pla
     local = tensor.alloc is not None and tensor.scope != "g"
     entry = (*tensor.alloc[:-1], tensor.alloc[-1] + 1) if local and tensor.alloc is not None else (0,)
     base = len(entry) - 1
-    every = uses = tuple(_uses(program, tensor.name, path[:base]))
+    every = uses = _uses(program, tensor.name, path[:base])
     own = next(use for use in uses if use.path == path and use.access == first.target)
     guarded = any(isinstance(statement_at(program, path[:n]), Guard) for n in range(base + 1, len(path)))
     if guarded or not _covers(own, uses):
@@ -156,24 +157,36 @@ def _plan(program: Program, tensor: Tensor, path: Path, first: Equation) -> _Pla
     return _Plan(place, False, own.loops[depth:], every, alone)
 
 
-def _uses(program: Program, name: str, parent: Path) -> Iterator[_Use]:
+def _uses(program: Program, name: str, parent: Path) -> tuple[_Use, ...]:
     """Every access to the tensor, in the order of the text, with the loops below `parent`."""
+    return _uses_below(program, parent).get(name, ())
 
-    def visit(body: tuple[Stmt, ...], path: Path, loops: tuple[Loop, ...]) -> Iterator[_Use]:
+
+@lru_cache(maxsize=64)
+def _uses_below(program: Program, parent: Path) -> dict[str, tuple[_Use, ...]]:
+    """The accesses of all tensors below `parent`, by tensor."""
+    found: dict[str, list[_Use]] = {}
+
+    def note(node: Equation | Expr, path: Path, loops: tuple[Loop, ...]) -> None:
+        for access in accesses(node):
+            found.setdefault(access.tensor, []).append(_Use(path, access, loops))
+
+    def visit(body: tuple[Stmt, ...], path: Path, loops: tuple[Loop, ...]) -> None:
         for number, statement in enumerate(body):
             here = (*path, number)
             match statement:
                 case Loop():
-                    yield from visit(statement.body, here, (*loops, statement))
+                    visit(statement.body, here, (*loops, statement))
                 case Guard(condition, inner):
-                    yield from (_Use(here, a, loops) for a in accesses(condition) if a.tensor == name)
-                    yield from visit(inner, here, loops)
+                    note(condition, here, loops)
+                    visit(inner, here, loops)
                 case Equation():
-                    yield from (_Use(here, a, loops) for a in accesses(statement) if a.tensor == name)
+                    note(statement, here, loops)
                 case Alloc():
                     pass
 
-    return visit(statements_at(program, parent), parent, ())
+    visit(statements_at(program, parent), parent, ())
+    return {name: tuple(uses) for name, uses in found.items()}
 
 
 def _covers(own: _Use, uses: tuple[_Use, ...]) -> bool:
@@ -282,7 +295,7 @@ def owned_dimensions(program: Program, tensor: Tensor) -> int:
     """How many leading dimensions of a local tensor number its threads: each thread holds one part of the rest."""
     if tensor.alloc is None:
         return 0
-    return len(thread_dimensions(tensor, tuple(_uses(program, tensor.name, tensor.alloc[:-1]))))
+    return len(thread_dimensions(tensor, _uses(program, tensor.name, tensor.alloc[:-1])))
 
 
 def _kernel(tensor: Tensor, value: Expr) -> Stmt:

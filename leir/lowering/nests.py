@@ -16,6 +16,7 @@ import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import tvm
@@ -24,8 +25,8 @@ from tvm.ir import PrimType, StringImm
 from tvm.tirx.buffer import buffer_data_pointer_type
 from tvm.tirx.stmt import Return
 
-from leir.analysis.access import Tensor, tensors
-from leir.edit import accesses, walk
+from leir.analysis.access import Tensor, tensors, tensors_in
+from leir.edit import walk
 from leir.lowering.build import load, translate_entries
 from leir.lowering.cuda import compile_kernels
 from leir.lowering.execute import Array, as_passed, checked_buffer, new_buffers, take_results
@@ -141,16 +142,17 @@ def nests(program: Program, target: Target) -> tuple[Nest, ...]:
     )
 
 
+@lru_cache(maxsize=KEPT)
 def _touched(statement: Stmt) -> tuple[str, ...]:
     """The global tensors of an outermost statement, by first appearance."""
     own = [inner.tensor for _, inner in walk(statement) if isinstance(inner, Alloc)]
-    return tuple(dict.fromkeys(access.tensor for access in accesses(statement) if access.tensor not in own))
+    return tuple(name for name in tensors_in(statement) if name not in own)
 
 
 def _compiled(keys: Sequence[_Key], target: Target) -> list[Function]:
     names = [f"nest_{number}" for number in range(len(keys))]
     if target == "llvm":
-        functions = [_entry(key.nest, name) for key, name in zip(keys, names, strict=True)]
+        functions = [entry(key.nest, name) for key, name in zip(keys, names, strict=True)]
         module = load(translate_entries(functions))
     else:
         functions = [launching(key.nest, name) for key, name in zip(keys, names, strict=True)]
@@ -158,7 +160,7 @@ def _compiled(keys: Sequence[_Key], target: Target) -> list[Function]:
     return [module[name] for name in names]
 
 
-def _entry(nest: Nest, name: str) -> tirx.PrimFunc:
+def entry(nest: Nest, name: str) -> tirx.PrimFunc:
     """The nest as a function of TVM's calling convention whose arguments are the addresses of its tensors.
 
     It has the form in which TVM's own pass leaves functions (`MakePackedAPI`), without its examination of arguments.
