@@ -32,7 +32,7 @@ from stepTP.verify.pool import Failure
 
 EXPAND = "stepTP.expand.expand"
 VERIFY = "stepTP.verify.task.verify_batch"
-BATCH = 8  # programs of one verification job
+BATCH = 16  # programs of one verification job
 
 
 class Jobs(Protocol):

@@ -33,7 +33,7 @@ from stepTP.verify.power import measure
 from stepTP.verify.prepare import Trials, Unverified, in_double, prepare
 from stepTP.verify.progress import Answered, Progress, Running
 from stepTP.verify.reference import Origin, gather_ranges, torch_origin
-from stepTP.verify.run import Conduct, observe
+from stepTP.verify.run import Conduct, Judged, observe
 
 Target = Literal["llvm", "cuda"]
 
@@ -138,6 +138,12 @@ def origin_of(key: SourceKey) -> Origin:
     )
 
 
+@lru_cache(maxsize=16)
+def _judged(_: SourceKey) -> Judged:
+    """What was said of outputs on the trials of a source."""
+    return {}
+
+
 class _Kept:
     """What programs did, by key, least recently used first; a bounded number of bytes."""
 
@@ -195,7 +201,7 @@ class _Conducts:
     def of(self, text: str) -> Conduct:
         """What a program does; it runs when it is first asked for."""
         if text not in self.found:
-            conduct = observe(self.compiled[text], prepared_trials(self.key).trials)
+            conduct = observe(self.compiled[text], prepared_trials(self.key).trials, _judged(self.key))
             self.found[text] = conduct
             _KEPT.put((self.key, self.target, text), conduct)
         return self.found[text]

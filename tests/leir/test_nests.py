@@ -1,7 +1,9 @@
 """Compiled nests that programs share: the same values as whole programs, each nest compiled once, a bounded number."""
 
+import gc
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,6 +80,19 @@ def test_least_recently_used_nests_go_and_come_back() -> None:
         (program,) = functions.compile([parse(text)], "llvm")
         assert outputs(program, given)["C"][0] == (2, 3, 4)[(number - 1) % 3]
         assert (len(functions.known), functions.compiled) == (min(number, 2), number)
+
+
+def test_nests_that_go_leave_memory() -> None:
+    """Hundreds of libraries, of which few stay mapped."""
+
+    def mapped() -> int:
+        return len({line.split()[-2] for line in Path("/proc/self/maps").read_text().splitlines() if "leir-" in line})
+
+    functions, before = Functions(limit=4), mapped()
+    for number in range(40):
+        functions.compile([parse(f"in A_4;out C_4;L^4_i[C_i=A_i+{number}.5;]")], "llvm")
+    gc.collect()
+    assert mapped() - before <= 4
 
 
 def test_a_batch_larger_than_the_limit_is_whole() -> None:
