@@ -160,7 +160,7 @@ def _compiled(code: str, file: str) -> CodeType:
 
 
 def _no_python(file: str, error: Exception) -> SourceError:
-    return SourceError(file, getattr(error, "lineno", 0) or 0, f"is no Python: {error}")
+    return SourceError(file, getattr(error, "lineno", 0) or 0, f"is no Python: {getattr(error, 'msg', error)}")
 
 
 def _called(function: Callable[[], Result], file: str, seed: int, part: str) -> Result:

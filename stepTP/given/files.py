@@ -59,11 +59,12 @@ def given_programs(folders: Sequence[Folder], modules: Sequence[ImportedModule])
     first: dict[str, str] = {}
     result: list[SourceProgram] = []
     for program in programs:
-        if program.problem is None:
-            kept = first.setdefault(normal_form(program.torch_code), program.file)
-            if kept != program.file or program.id in {p.id for p in result}:
-                message = f"{program.file}: the same program as {kept}, but for names and sizes"
-                program = program.model_copy(update={"problem": Problem(cause="double", message=message)})
+        form = normal_form(program.torch_code) if program.problem is None else ""
+        if form in first:
+            message = f"{program.file}: the same program as {first[form]}, but for names and sizes"
+            program = program.model_copy(update={"problem": Problem(cause="double", message=message)})
+        elif form:
+            first[form] = program.file
         result.append(program)
     return result
 
@@ -131,7 +132,7 @@ def _program(asked: Folder | ImportedModule, file: str, data: bytes) -> GivenPro
     except ConstantError as error:
         problem = f"{file}: {error}"
     except (SyntaxError, ValueError, RecursionError) as error:
-        problem = f"{file}:{getattr(error, 'lineno', 0) or 0}: is no Python: {error}"
+        problem = f"{file}:{getattr(error, 'lineno', 0) or 0}: is no Python: {getattr(error, 'msg', error)}"
     if asked.eval and problem is None:
         code += _EVALUATION
     identity = code if code else hashlib.sha256(data).hexdigest()

@@ -148,7 +148,7 @@ class Search:
     def _power(self, group: tuple[Place, ...]) -> Move | None:
         """The one size that all of a group have, down to a power of two: where half of it would be too small."""
         number = self.state[group[0]]
-        power = 2 ** ((number - 1).bit_length() - 1)
+        power = 1 << ((number - 1).bit_length() - 1)
         if power < 8 or any(self.state[place] != number for place in group):
             return None
         return Move((*group, ("power", None)), {**self.state, **dict.fromkeys(group, power)})
@@ -208,9 +208,10 @@ def _numbers(value: Any) -> Iterator[tuple[int | None, int]]:
 
 
 def _kind(place: Place) -> Kind:
-    words = _words(place)
-    kinds: Iterator[Kind] = (kind for kind, known in _WORDS.items() if any(word in known for word in words))
-    return next(kinds, "features")
+    for kind, known in _WORDS.items():
+        if any(word in known for word in _words(place)):
+            return kind
+    return "features"
 
 
 def _related(large: Place, small: Place) -> bool:
