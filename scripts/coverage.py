@@ -39,7 +39,7 @@ def main() -> None:
         sys.exit(f"no program of {PROGRAMS} is called {', '.join(options.part)}")
     with Pool(options.workers, TIMEOUT_S) as pool:
         for _ in range(options.workers):
-            pool.submit("stepTP.intake.translate", payload(files[0], LIMITS[0])).result()  # imports, first export
+            pool.submit("stepTP.intake.translate", payload(files[0], LIMITS[0] // 4)).result()  # imports
         reports = dict(tqdm(checked(pool, files), total=len(files), disable=None))
     if options.write:
         options.write.write_text(json.dumps(reports, indent=1) + "\n", encoding="utf-8")
