@@ -5,8 +5,9 @@ A test compares the page with what this writes.
 
 from pathlib import Path
 
-from strategies.base import LEVELS, Strategy
+from strategies.base import Strategy
 from strategies.catalog import strategies
+from strategies.index import LEVELS
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "strategies" / "README.md"

@@ -14,12 +14,11 @@ kind always may (`usable`). Of `choice` that is the last, which is used only whe
 sentence that was not computed or is not true of every legal step.
 """
 
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Formatter
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,10 +26,7 @@ from leir.analysis.flow import Origin, flow_difference
 from leir.canonical import state_id
 from leir.edit import equation_paths, has_statement, loops_around, statement_at
 from leir.syntax import Alloc, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
-
-Level = Literal["graph", "operator", "memory", "math"]
-BitExact = Literal["always", "never", "depends"]
-LEVELS: tuple[Level, ...] = ("graph", "operator", "memory", "math")
+from strategies.index import BitExact, Level, first_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +119,7 @@ class Strategy(BaseModel):
     @classmethod
     def summary(cls) -> str:
         """The docstring's first sentence, in one line, without its full stop."""
-        sentence = re.split(r"\.(?:\s|$)", cls.page().strip(), maxsplit=1)[0]
-        return " ".join(sentence.split())
+        return first_sentence(cls.page())
 
     def to_json(self) -> dict[str, Any]:
         """`{"strategy": name, "args": {...}}`, plain data."""

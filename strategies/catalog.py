@@ -1,22 +1,22 @@
 """Finds the strategies, and reads steps from JSON.
 
 A strategy of this repository is a module `strategies/<level>/<name>.py` with one `Strategy` subclass. Others come from
-installed packages, through entry points of the group `steptp.strategies` that name a class. Nothing is imported before
-it is asked for, and importing a strategy imports no analysis.
+installed packages, through entry points of the group `steptp.strategies` that name a class. `strategies.index` knows
+which there are; nothing is imported before it is asked for.
 """
 
 import json
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path as FilePath
+from importlib.metadata import EntryPoint
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from strategies.base import LEVELS, Strategy
+from strategies.base import Strategy
+from strategies.index import LEVELS, modules, names, outside
 
-ENTRY_POINTS = "steptp.strategies"
+__all__ = ["StepError", "names", "parse_step", "print_step", "strategies", "strategy"]
 
 
 class StepError(Exception):
@@ -24,20 +24,13 @@ class StepError(Exception):
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """Every strategy's name: level by level, in alphabetical order, then those of other packages."""
-    own = [name for level in LEVELS for name in _modules(level)]
-    return (*own, *(name for name in sorted(_outside()) if name not in own))
-
-
-@cache
 def strategy(name: str) -> type[Strategy]:
     """The class of a strategy. Raises StepError for a name that nobody has."""
     for level in LEVELS:
-        if name in _modules(level):
+        if name in modules(level):
             return _class_in(f"strategies.{level}.{name}", name, level)
-    if name in _outside():
-        return _loaded(_outside()[name])
+    if name in outside():
+        return _loaded(outside()[name])
     raise StepError(f"no strategy is called {name!r}: choose one of {', '.join(names())}")
 
 
@@ -67,17 +60,6 @@ def parse_step(step: str | dict[str, Any]) -> Strategy:
 def print_step(step: Strategy) -> str:
     """A step as one line of JSON, which `parse_step` reads back."""
     return json.dumps(step.to_json(), separators=(", ", ": "))
-
-
-@cache
-def _modules(level: str) -> tuple[str, ...]:
-    folder = FilePath(__file__).parent / level
-    return tuple(sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__"))
-
-
-@cache
-def _outside() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 def _class_in(module: str, name: str, level: str) -> type[Strategy]:

@@ -1,5 +1,6 @@
 """Commands on what there is to choose from: strategies and source families."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -13,12 +14,9 @@ sources = typer.Typer(no_args_is_help=True, help="The families of source program
 @strategies.command("list")
 def list_strategies(json: Json = False) -> None:
     """Every strategy with its level, whether it keeps every bit, and what it does."""
-    from strategies import catalog
+    from strategies.index import entries
 
-    found = [
-        {"name": kind.name, "level": kind.level, "bit_exact": kind.bit_exact, "summary": kind.summary()}
-        for kind in catalog.strategies()
-    ]
+    found = [asdict(entry) for entry in entries()]
     if json:
         print_json(found)
     else:

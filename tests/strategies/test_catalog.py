@@ -16,9 +16,10 @@ from leir.edit import replace_at
 from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
-from strategies import catalog
-from strategies.base import LEVELS, BitExact, Fact, Level, Refused, Strategy, describe_at, placeholders, usable
+from strategies import catalog, index
+from strategies.base import BitExact, Fact, Level, Refused, Strategy, describe_at, placeholders, usable
 from strategies.catalog import StepError, names, parse_step, print_step, strategies, strategy
+from strategies.index import LEVELS
 from tests.strategies.walks import PATTERNS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -36,6 +37,11 @@ def test_every_strategy_has_its_page_and_its_words() -> None:
         assert min(map(len, (each.choice, each.change, each.effect))) >= 2
 
 
+def test_a_list_says_what_the_classes_say() -> None:
+    shown = [index.Entry(each.name, each.level, each.bit_exact, each.summary()) for each in strategies()]
+    assert list(index.entries()) == shown
+
+
 def test_the_page_of_the_catalog_is_up_to_date() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "catalog.py"))
     assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run python scripts/catalog.py"
@@ -46,7 +52,8 @@ def test_listing_imports_no_library_of_an_analysis() -> None:
     code = f"""
 import sys
 from strategies.catalog import strategies
-print([(s.name, s.level, s.bit_exact, s.summary()) for s in strategies()])
+from strategies.index import entries
+print(entries(), [(s.name, s.level, s.bit_exact, s.summary()) for s in strategies()])
 print([name for name in {heavy} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -132,13 +139,14 @@ def test_a_legal_step_comes_with_its_facts() -> None:
 
 
 def test_strategies_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("doubling", f"{__name__}:Doubling", catalog.ENTRY_POINTS)
-    monkeypatch.setattr(catalog, "entry_points", lambda group: [point] if group == catalog.ENTRY_POINTS else [])
-    caches = (catalog._outside, catalog.names, catalog.strategy)
+    point = EntryPoint("doubling", f"{__name__}:Doubling", index.ENTRY_POINTS)
+    monkeypatch.setattr(index, "entry_points", lambda group: [point] if group == index.ENTRY_POINTS else [])
+    caches = (index.outside, index.names, catalog.strategy)
     for cached in caches:
         cached.cache_clear()
     try:
         assert names()[-1] == "doubling" and strategy("doubling").name == "doubling"
+        assert index.entries()[-1] == index.Entry("doubling", "graph", "always", Doubling.summary())
         assert parse_step('{"strategy": "doubling", "args": {"keep": true}}').to_json()["args"]["keep"] is True
     finally:
         monkeypatch.undo()
@@ -211,4 +219,4 @@ def test_sentences_and_their_terms() -> None:
 
 
 def test_entry_points_are_the_standard_ones() -> None:
-    assert catalog.entry_points is importlib.metadata.entry_points
+    assert index.entry_points is importlib.metadata.entry_points

@@ -1,0 +1,75 @@
+"""Which strategies there are, found without importing one: a list of them shall come at once.
+
+A strategy of this repository is a module `strategies/<level>/<name>.py`; what a list says of it stands in its text, as
+the docstring and as class variables. Those of other packages are entry points of the group `steptp.strategies`.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path as FilePath
+from typing import Literal, get_args
+
+Level = Literal["graph", "operator", "memory", "math"]
+BitExact = Literal["always", "never", "depends"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+ENTRY_POINTS = "steptp.strategies"
+_DECLARED = 'bit_exact: ClassVar[BitExact] = "'
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a list says of a strategy. Level and bit-exactness are those of its class."""
+
+    name: str
+    level: str
+    bit_exact: str
+    summary: str
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Every strategy's name: level by level, in alphabetical order, then those of other packages."""
+    own = [name for level in LEVELS for name in modules(level)]
+    return (*own, *(name for name in sorted(outside()) if name not in own))
+
+
+def entries() -> tuple[Entry, ...]:
+    """An entry for each name, in the order of `names`. Only strategies of other packages are imported."""
+    own: dict[str, Level] = {name: level for level in LEVELS for name in modules(level)}
+    result: list[Entry] = []
+    for name in names():
+        if name in own:
+            result.append(_read(FilePath(__file__).parent / own[name] / f"{name}.py", name, own[name]))
+        else:
+            kind = outside()[name].load()
+            result.append(Entry(name, kind.level, kind.bit_exact, kind.summary()))
+    return tuple(result)
+
+
+def first_sentence(page: str) -> str:
+    """The first sentence of a docstring in one line, without its full stop."""
+    return " ".join(re.split(r"\.(?:\s|$)", page.strip(), maxsplit=1)[0].split())
+
+
+@cache
+def modules(level: Level) -> tuple[str, ...]:
+    """The names of this repository's strategies of a level, sorted."""
+    folder = FilePath(__file__).parent / level
+    return tuple(sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__"))
+
+
+@cache
+def outside() -> dict[str, EntryPoint]:
+    """The entry points of other packages, by name."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _read(file: FilePath, name: str, level: Level) -> Entry:
+    """The entry of a module from its text, which is much quicker than parsing it; tests hold it to the class."""
+    text = file.read_text(encoding="utf-8")
+    page, declared = text.split('"""')[1], text.partition(_DECLARED)[2]
+    if not declared:
+        raise TypeError(f"{file} has no line with {_DECLARED}")
+    return Entry(name, level, declared.split('"')[0], first_sentence(page))
