@@ -3,3 +3,5 @@
 The `trajectory(...)` of each module takes the sizes and the tiles, and gives the plain program with every step and
 state on the way. Nothing is written by hand but the order of the steps.
 """
+
+NAMES = ("matmul", "softmax", "transpose")

@@ -1,0 +1,5 @@
+import sys
+
+from schedules.run import main
+
+sys.exit(main())

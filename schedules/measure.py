@@ -1,0 +1,165 @@
+"""Trajectories on a GPU: the time of every state, beside the bound source and PyTorch's own operator.
+
+Every timed state's result is compared with PyTorch's in float64. Times are medians of CUDA events around back-to-back
+runs, warm; products are float32 throughout (no TF32). The rate that a state is held against is measured in the same
+process: that of a copy where bytes are the limit, that of `torch.mm` where arithmetic is.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from leir.canonical import state_id
+from leir.edit import walk_enclosed
+from leir.lowering import Executable, compile_cuda
+from leir.syntax import Equation, Loop, Program
+from schedules.trajectory import Trajectory
+from stepTP.verify.measure.baseline import bound_outermost
+
+Tensors = dict[str, torch.Tensor]
+
+ITERATION_S = 1e-8  # of one thread that waits for memory: a coarse figure, to leave out what would take too long
+LONGEST_S = 5.0  # of a state that is still run
+ROUND_S, ROUNDS, MOST_RUNS = 0.02, 7, 50
+LIMIT_SIZE = 4096  # of the product that gives the limit of arithmetic
+LIMIT_BYTES = 1 << 28  # that the copy reads
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What a trajectory computes, in PyTorch's words.
+
+    `terms`: how many are summed for an element, which bounds the rounding; `operations`: multiplications and additions
+    in all, 0 where bytes are the limit.
+    """
+
+    eager: Callable[[Tensors], torch.Tensor]
+    terms: int
+    operations: int
+
+
+def operator(name: str, size: tuple[int, ...]) -> Operator:
+    """The operator of a trajectory at a size."""
+    functional = torch.nn.functional
+    match name, size:
+        case "matmul", (m, n, k):
+            return Operator(lambda t: torch.mm(t["A"], t["W"]), k, 2 * m * n * k)
+        case "convolution", (batch, out, rows, columns, channels):
+            terms = channels * 9
+            work = 2 * batch * out * rows * columns * terms
+            return Operator(lambda t: functional.conv2d(t["A"], t["C"], padding=1), terms, work)
+        case "softmax", (_, n):
+            return Operator(lambda t: torch.softmax(t["A"], -1), n, 0)
+        case "layer_norm", (_, n):
+            return Operator(lambda t: functional.layer_norm(t["A"], (n,), t["C"], t["D"]), n, 0)
+        case "transpose", (_, _):
+            return Operator(lambda t: t["A"].t().contiguous(), 1, 0)
+        case _:
+            raise ValueError(f"no operator of PyTorch is known for {name} of {size}")
+
+
+def seconds_at_least(program: Program) -> float:
+    """What the longest thread of a program takes, coarsely: its iterations one after the other."""
+    total = 0
+    for _, node, around in walk_enclosed(program):
+        if isinstance(node, Equation):
+            total += math.prod(level.extent for level in around if isinstance(level, Loop) and level.kind != "B")
+    return total * ITERATION_S
+
+
+def measure(
+    found: Trajectory, name: str, size: tuple[int, ...], numbers: tuple[int, ...], turn: AbstractContextManager[object]
+) -> dict[str, Any]:
+    """The report on a trajectory: `states` by number, `source_s`, `eager_s`, the `limit` and what is reached of it.
+
+    `turn` is entered when all programs are compiled and the GPU is needed. Raises ValueError where a result is wrong.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    wanted = operator(name, size)
+    quick = [number for number in numbers if seconds_at_least(found.states[number]) < LONGEST_S]
+    source = bound_outermost(found.states[0])
+    compiled = {number: compile_cuda([found.states[number]], contraction=True)[0] for number in quick}
+    baseline = compile_cuda([source], contraction=True)[0] if seconds_at_least(source) < LONGEST_S else None
+    with turn, torch.no_grad():
+        given = _inputs(found.states[0])
+        expected = wanted.eager({key: value.double() for key, value in given.items()})
+        eager_s = _time(lambda: wanted.eager(given))
+        source_s = _measured(baseline, given, expected, wanted.terms) if baseline else None
+        limit_s, limit = _limit(found.states[0], wanted)
+        states: list[dict[str, Any]] = []
+        for number in quick:
+            taken = _measured(compiled[number], given, expected, wanted.terms)
+            states.append({"number": number, "state_id": state_id(found.states[number]), "seconds": taken})
+    report: dict[str, Any] = {
+        "device": torch.cuda.get_device_name(), "torch": torch.__version__, "eager_s": eager_s, "source_s": source_s,
+        "limit": limit, "limit_s": limit_s, "states": states,
+        "left_out": [number for number in numbers if number not in quick],
+    }  # fmt: skip
+    if states:
+        last = states[-1]["seconds"]
+        report |= {"seconds": last, "over_eager": eager_s / last, "of_limit": limit_s / last}
+        report |= {"over_source": source_s / last} if source_s else {}
+    return report
+
+
+def _inputs(program: Program) -> Tensors:
+    generator = torch.Generator(device="cuda").manual_seed(0)
+    return {
+        declared.tensor: torch.randn(declared.shape, generator=generator, device="cuda") for declared in program.inputs
+    }
+
+
+def _measured(executable: Executable, given: Tensors, expected: torch.Tensor, terms: int) -> float:
+    """Seconds of a run, once its result is found right."""
+    buffers = [
+        given[p.name] if p.name in given else torch.full(p.shape, math.nan, device="cuda")
+        for p in executable.parameters
+    ]
+    function = executable.module[executable.name]
+    seconds = _time(lambda: function(*buffers))
+    (result,) = (b for p, b in zip(executable.parameters, buffers, strict=True) if p.role == "output")
+    # Roundings of a sum grow with its terms at most: beyond that, something else is wrong. NaN is never below.
+    apart = float((result - expected).abs().max() / expected.abs().max())
+    if not apart <= (terms + 16) * 2.0**-24:
+        raise ValueError(f"the result is {apart:.2e} of the largest value away from PyTorch's")
+    return seconds
+
+
+def _time(work: Callable[[], object]) -> float:
+    """Seconds of one run: the median of several rounds of runs; of a long run, itself."""
+    work()
+    once = next(_laps(work, 1, 1))
+    if once > ROUND_S:
+        return statistics.median([once, *_laps(work, 1, 2)]) if once < 1.0 else once
+    runs = max(1, min(MOST_RUNS, int(ROUND_S / max(once, 1e-6))))
+    return statistics.median(_laps(work, runs, ROUNDS))
+
+
+def _laps(work: Callable[[], object], runs: int, rounds: int) -> Iterator[float]:
+    for _ in range(rounds):
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        first.record()
+        for _ in range(runs):
+            work()
+        last.record()
+        torch.cuda.synchronize()
+        yield first.elapsed_time(last) / 1e3 / runs
+
+
+def _limit(program: Program, wanted: Operator) -> tuple[float, str]:
+    """The seconds that the operator takes at the rate of what is fastest, and what that is."""
+    if wanted.operations:
+        one, other = (torch.randn(LIMIT_SIZE, LIMIT_SIZE, device="cuda") for _ in range(2))
+        rate = 2 * LIMIT_SIZE**3 / _time(lambda: torch.mm(one, other))
+        return wanted.operations / rate, f"torch.mm, {rate / 1e12:.1f} TFLOP/s"
+    moved = sum(4 * math.prod(declared.shape) for declared in (*program.inputs, *program.outputs))
+    given = torch.randn(LIMIT_BYTES // 4, device="cuda")
+    taken = torch.empty_like(given)
+    rate = 2 * LIMIT_BYTES / _time(lambda: taken.copy_(given))
+    return moved / rate, f"a copy, {rate / 1e12:.2f} TB/s"
