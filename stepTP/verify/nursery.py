@@ -81,7 +81,9 @@ def load(modules: list[str], parent: int) -> None:
     if fresh:
         kernel.outlive_parent()
         if (threads := len(list(Path("/proc/self/task").iterdir()))) > 1:
-            sys.exit(f"importing {', '.join(fresh)} started {threads - 1} threads: a fork would lose them")
+            message = f"importing {', '.join(fresh)} started {threads - 1} threads: a fork would lose them"
+            print(message, file=sys.stderr, flush=True)
+            os._exit(1)  # at once: an exit that waits for those threads would take the time for a replacement
         gc.collect()
         gc.freeze()  # a collection in a worker writes to no page that it shares
 

@@ -250,3 +250,9 @@ def test_the_number_of_workers_follows_cores_and_memory() -> None:
     assert worker_count(available_memory() * 2) == 1
     with pytest.raises(ValueError, match="needs a worker"):
         Pool(workers=0)
+
+
+def test_a_module_that_starts_a_thread_is_imported_by_workers_alone() -> None:
+    with Pool(workers=2, timeout_s=20) as pool:
+        futures = [pool.submit("tests.stepTP.threaded.threads", {}) for _ in range(4)]
+        assert [future.result() for future in futures] == [2, 2, 2, 2]
