@@ -169,6 +169,8 @@ def test_arguments_may_address_anything() -> None:
     steps: list[Strategy] = [strategy("loop_split")(path=path, factor=3) for path in paths]  # pyright: ignore[reportCallIssue]
     for path in paths:
         steps += [strategy("operator_fusion")(path=path, depth=depth) for depth in (1, 5)]  # pyright: ignore[reportCallIssue]
+        steps += [strategy("operator_fission")(path=path, depth=depth, at=at) for depth in (1, 5) for at in (1, 7)]  # pyright: ignore[reportCallIssue]
+        steps += [strategy(name)(path=path) for name in ("dead_code_elimination", "expression_reorder")]  # pyright: ignore[reportCallIssue]
         steps.append(strategy("loop_fusion")(path=path))  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("loop_tiling")(outer=path, inner=inner, outer_tile=2, inner_tile=3)  # pyright: ignore[reportCallIssue]

@@ -1,0 +1,165 @@
+"""Removes a statement whose values nothing uses: an equation, a nest, or a declaration without accesses.
+
+    Before    K^{n}_{x}[T_{x}=e;] ...
+    After     ...
+
+A declaration that is no longer used after the step stays, and goes by a step of its own. A statement that is alone in
+its list goes with what holds it: the path is then that of the holder.
+
+Legal when: no read that stays, and no output, gets a value that the statement writes, nor another fill than before.
+That holds for a temporary that is read nowhere else, and for values that are overwritten before they are read.
+
+Pays when: always; the work and the traffic of the statement are saved, and its operands may become dead in turn.
+
+Inverse: none.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from leir.analysis.access import tensors
+from leir.analysis.flow import Origin
+from leir.edit import (
+    accesses,
+    enclosing,
+    equation_paths,
+    expressions,
+    iterations_around,
+    loops_around,
+    replace_at,
+    statement_at,
+    statements_at,
+    tensors_written,
+    walk,
+    walk_with,
+)
+from leir.syntax import Access, Alloc, Equation, Guard, Path, Program, Stmt, Variable
+from strategies.base import (
+    BitExact,
+    Fact,
+    Level,
+    Strategy,
+    counted,
+    describe,
+    describe_at,
+    flow_preserved,
+    listed,
+    path_text,
+    statement_or_none,
+)
+
+
+class DeadCodeElimination(Strategy):
+    name: ClassVar[str] = "dead_code_elimination"
+    level: ClassVar[Level] = "graph"
+    bit_exact: ClassVar[BitExact] = "always"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{unread} {is_temporary}, and nothing but the statement at {path} itself reads it.",
+        "No read elsewhere and no output gets a value that the statement at {path} writes to {overwritten}.",
+        "{declared} is declared at {path}, and no statement accesses it.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "The statement at {path}, {what}, goes, with its {equations}; all others stay as they are.",
+        "The statement at {path}, {what}, goes; all others stay as they are.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "{runs} of equations, whose values nothing needed, no longer take place. Every read that stays "
+        "finds the value that it found before, so every bit stays.",
+        "{gone} no longer needs storage. No read that stays finds another value, so every bit stays.",
+        "Every read that stays, and every output, has the value that it had before: every bit stays.",
+    )
+
+    path: Path
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["DeadCodeElimination"]:
+        used = {access.tensor for access in accesses(program)}
+        for path, node in walk(program):
+            if len(statements_at(program, path[:-1])) == 1:
+                continue
+            if isinstance(node, Alloc):
+                if node.tensor not in used:
+                    yield cls(path=path)
+            elif all(_may_be_dead(program, path, tensor) for tensor in tensors_written(node)):
+                yield cls(path=path)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        node = statement_or_none(program, self.path)
+        yield Fact("path-is-a-statement", node is not None, describe_at(program, self.path))
+        assert node is not None
+        siblings = len(statements_at(program, self.path[:-1]))
+        evidence = f"the list that holds {path_text(self.path)} has {counted(siblings, 'statement')}"
+        yield Fact("list-stays-filled", siblings > 1, evidence)
+        if isinstance(node, Alloc):
+            uses = sum(access.tensor == node.tensor for access in accesses(program))
+            times = "never" if uses == 0 else f"in {counted(uses, 'place')}"
+            yield Fact("declaration-is-unused", uses == 0, f"{node.tensor} is accessed {times}")
+            return
+        removed = [path for path in equation_paths(program) if path[: len(self.path)] == self.path]
+        after = self.rewrite(program)
+        stay = [path for path in equation_paths(program) if path not in removed]
+        origins = {
+            new: Origin(old, tuple(Variable(loop.variable) for loop in loops_around(program, old)))
+            for new, old in zip(equation_paths(after), stay, strict=True)
+        }
+        because = f"no read that stays gets a value of {listed(tensors_written(node))} from {path_text(self.path)}"
+        yield flow_preserved(program, after, origins, removed=removed, because=because)
+
+    def rewrite(self, program: Program) -> Program:
+        return replace_at(program, self.path)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        node = statement_at(before, self.path)
+        result = {"path": path_text(self.path), "what": describe(node)}
+        if isinstance(node, Alloc):
+            return result | {"declared": node.tensor}
+        written = tensors_written(node)
+        roles = tensors(before)
+        unread = [t for t in written if roles[t].role == "temporary" and not _is_read_outside(before, self.path, t)]
+        if len(unread) == len(written):
+            result["unread"] = listed(written)
+            result["is_temporary"] = "is a temporary" if len(written) == 1 else "are temporaries"
+        else:
+            result["overwritten"] = listed(written)
+        if not isinstance(node, Equation):
+            count = sum(isinstance(n, Equation) for _, n in walk_with(node))
+            result["equations"] = counted(count, "equation")
+        runs = _runs(before, self.path, node)
+        if runs is not None:
+            result["runs"] = counted(runs, "run")
+        known = tensors(after)
+        gone = [t for t in written if t not in known]
+        if gone:
+            result["gone"] = listed(gone)
+        return result
+
+
+def _may_be_dead(program: Program, path: Path, tensor: str) -> bool:
+    """Whether nothing outside the statement reads a temporary, or another statement may overwrite the tensor."""
+    outside = [node for other, node in walk(program) if other[: len(path)] != path]
+    if any(isinstance(node, Equation) and node.target.tensor == tensor for node in outside):
+        return True
+    is_output = any(declaration.tensor == tensor for declaration in program.outputs)
+    return not is_output and not _is_read_outside(program, path, tensor)
+
+
+def _is_read_outside(program: Program, path: Path, tensor: str) -> bool:
+    """Whether a statement that is neither at a path nor below reads the tensor."""
+    for other, node in walk(program):
+        own = expressions(node)
+        parts = (*own[0].indices, own[1]) if isinstance(node, Equation) and isinstance(own[0], Access) else own
+        if other[: len(path)] != path and any(a.tensor == tensor for part in parts for a in accesses(part)):
+            return True
+    return False
+
+
+def _runs(program: Program, path: Path, node: Stmt) -> int | None:
+    """How often the equations at and below a path run; None where guards leave that open."""
+    total = 0
+    for below, statement in walk_with(node):
+        if isinstance(statement, Equation):
+            place = (*path, *below)
+            if any(isinstance(level, Guard) for _, level in enclosing(program, place)):
+                return None
+            total += iterations_around(program, place)
+    return total
