@@ -7,13 +7,15 @@ A family is a module of this package with a `FAMILY`. Programs are text in the f
 import hashlib
 import importlib
 import pkgutil
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
 from stepTP.sources.draw import Draw
 
+_SHARED = ("draw", "parts", "text")  # what families are written with
 _ATTEMPTS = 20  # texts drawn for each one wanted, before a family is called too small
 
 
@@ -45,7 +47,7 @@ class FamilyTooSmall(ValueError):
 
 def families() -> tuple[Family, ...]:
     """Every family of this package, sorted by name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "draw")
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
     return tuple(importlib.import_module(f"{__name__}.{name}").FAMILY for name in names)
 
 
@@ -61,29 +63,41 @@ def generate(family_names: Sequence[str], seed: int, per_family: int) -> list[So
     return [program for name in sorted(set(family_names)) for program in _distinct(known[name], seed, per_family)]
 
 
+def draws(family_name: str, seed: int, count: int) -> Iterator[SourceProgram]:
+    """The first `count` draws of a family; two may be the same program. Raises KeyError for an unknown family."""
+    family = next((family for family in families() if family.name == family_name), None)
+    if family is None:
+        raise KeyError(f"no family {family_name}")
+    return (_drawn(family, seed, index) for index in range(count))
+
+
 def _distinct(family: Family, seed: int, wanted: int) -> list[SourceProgram]:
     programs: dict[str, SourceProgram] = {}
     for index in range(wanted * _ATTEMPTS):
         if len(programs) == wanted:
             break
-        draw = Draw(seed, family.name, index)
-        text = _without_unused_import(family.write(draw))
-        sha = hashlib.sha256(text.encode()).hexdigest()
-        if sha not in programs:
-            programs[sha] = SourceProgram(
-                id=f"{family.name}-{sha[:12]}",
-                family=family.name,
-                torch_code=text,
-                torch_sha=sha,
-                dtype=str(draw.knobs.get("dtype", "f32")),
-                knobs=dict(draw.knobs),
-            )
+        program = _drawn(family, seed, index)
+        programs.setdefault(program.torch_sha, program)
     if len(programs) < wanted:
         raise FamilyTooSmall(f"{family.name} gave {len(programs)} distinct programs, {wanted} were asked for")
     return list(programs.values())
 
 
+def _drawn(family: Family, seed: int, index: int) -> SourceProgram:
+    draw = Draw(seed, family.name, index)
+    text = _without_unused_import(family.write(draw))
+    sha = hashlib.sha256(text.encode()).hexdigest()
+    return SourceProgram(
+        id=f"{family.name}-{sha[:12]}",
+        family=family.name,
+        torch_code=text,
+        torch_sha=sha,
+        dtype=str(draw.knobs.get("dtype", "f32")),
+        knobs=dict(draw.knobs),
+    )
+
+
 def _without_unused_import(text: str) -> str:
     """Templates share their header; a program that calls nothing of `F` does not import it."""
     header = "import torch.nn.functional as F\n"
-    return text if " F." in text or "(F." in text else text.replace(header, "")
+    return text if re.search(r"(?<!\w)F\.", text) else text.replace(header, "")

@@ -1,67 +1,55 @@
-"""Chains of matrix products: bilinear forms, low-rank updates, Gram matrices."""
+"""Chains of matrix products: bilinear forms, low-rank updates, Gram matrices.
+
+scores = torch.bmm(torch.matmul(a, self.weight), b.transpose(1, 2))
+return torch.tanh(scores)
+"""
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
+from stepTP.sources.parts import activation
+from stepTP.sources.text import program_text
 
-_FORWARD = {
-    "bilinear": ["scores = torch.bmm(torch.matmul(a, self.weight), b.transpose(1, 2))", "return torch.tanh(scores)"],
-    "low_rank": ["update = torch.matmul(torch.matmul(a, self.down), self.up)", "return b + 0.5 * update"],
-    "gram": [
-        "gram = torch.bmm(a, a.transpose(1, 2))",
-        "return (gram + torch.bmm(b, b.transpose(1, 2))) / self.features",
-    ],
-    "projected_product": ["return torch.relu(torch.matmul(a, self.weight) * b + self.bias)"],
-    "affinity": [
-        "scores = torch.bmm(a, b.transpose(1, 2)) * self.scale",
-        "return scores / (scores.abs().sum(dim=-1, keepdim=True) + 1.0)",
-    ],
-}
-_STATE = {
-    "bilinear": ["self.weight = nn.Parameter(torch.randn(features, features) * features**-0.5)"],
-    "low_rank": ["self.down = nn.Parameter(torch.randn(features, rank) * features**-0.5)",
-                 "self.up = nn.Parameter(torch.randn(rank, features) * rank**-0.5)"],
-    "gram": ["self.features = features"],
-    "projected_product": ["self.weight = nn.Parameter(torch.randn(features, features) * features**-0.5)",
-                          "self.bias = nn.Parameter(torch.randn(features))"],
-    "affinity": ["self.scale = features**-0.5"],
+_SQUARE = ["self.weight = nn.Parameter(torch.randn(features, features) * features**-0.5)"]
+_FORMS = {
+    "bilinear": (["x = torch.bmm(torch.matmul(a, self.weight), b.transpose(1, 2))"], _SQUARE),
+    "low_rank": (
+        ["x = b + 0.5 * torch.matmul(torch.matmul(a, self.down), self.up)"],
+        ["self.down = nn.Parameter(torch.randn(features, rank) * features**-0.5)",
+         "self.up = nn.Parameter(torch.randn(rank, features) * rank**-0.5)"],
+    ),
+    "grams": (["x = torch.bmm(a, a.transpose(1, 2)) + torch.bmm(b, b.transpose(1, 2))"], []),
+    "gram_product": (["x = torch.bmm(torch.bmm(a, a.transpose(1, 2)), b)"], []),
+    "projected_product": (["x = torch.matmul(a, self.weight) * b"], _SQUARE),
+    "affinity": (["scores = torch.bmm(a, b.transpose(1, 2))",
+                  "x = scores / (scores.abs().sum(dim=-1, keepdim=True) + 1.0)"], []),
+    "covariance": (["a, b = a - a.mean(dim=1, keepdim=True), b - b.mean(dim=1, keepdim=True)",
+                    "x = torch.bmm(a.transpose(1, 2), b) / a.shape[1]"], []),
+    "two_sided": (["x = torch.matmul(self.weight, torch.bmm(a.transpose(1, 2), b))"], _SQUARE),
+    "chain": (["x = torch.matmul(torch.matmul(a + b, self.weight), self.weight.t())"], _SQUARE),
+    "commutator": (["left = torch.bmm(a, b.transpose(1, 2))", "x = left - torch.bmm(b, a.transpose(1, 2))"], []),
 }  # fmt: skip
+_BEFORE = ("", "", "a = a * 0.5", "b = torch.relu(b)", "a = torch.tanh(a)", "b = b + a")
+_ENDS = ("x", "x / a.shape[-1]", "x.sum(dim=-1)", "torch.softmax(x, dim=-1)", "x.amax(dim=1)", "active")
 
 
 def write(draw: Draw) -> str:
-    """Two batched operands, one or two products, and an element-wise end."""
-    batch = draw.choose("batch", (2, 3, 4))
-    rows = draw.choose("rows", (4, 6, 8, 12, 16))
-    features = draw.choose("features", (8, 12, 16, 24, 32))
-    form = draw.choose("form", tuple(_FORWARD))
-    state, body = "\n        ".join(_STATE[form]), "\n        ".join(_FORWARD[form])
-    arguments = "features, rank" if form == "low_rank" else "features"
-    constant = f"rank = {draw.choose('rank', (2, 4, 6))}\n" if form == "low_rank" else ""
-    return f'''import torch
-import torch.nn as nn
-
-batch_size = {batch}
-rows = {rows}
-features = {features}
-{constant}
-
-class Model(nn.Module):
-    """Products of batched matrices."""
-
-    def __init__(self, {arguments}):
-        super().__init__()
-        {state}
-
-    def forward(self, a, b):
-        {body}
-
-
-def get_inputs():
-    return [torch.randn(batch_size, rows, features), torch.randn(batch_size, rows, features)]
-
-
-def get_init_inputs():
-    return [{arguments}]
-'''
+    """Two batched operands, one or two products, and an end."""
+    constants = {"batch_size": draw.choose("batch", (2, 3, 4)), "rows": draw.choose("rows", (4, 6, 8, 12))}
+    constants["features"] = draw.choose("features", (8, 12, 16, 24))
+    form = draw.choose("form", tuple(_FORMS))
+    body, state = _FORMS[form]
+    if form == "low_rank":
+        constants["rank"] = draw.choose("rank", (2, 4, 6))
+    before, end = draw.choose("before", _BEFORE), draw.choose("end", _ENDS)
+    result = activation(draw) if end == "active" else end
+    return program_text(
+        constants,
+        "Products of batched matrices.",
+        state=state,
+        forward=[*([before] if before else []), *body, f"return {result}"],
+        inputs=["torch.randn(batch_size, rows, features)"] * 2,
+        arguments="a, b",
+    )
 
 
 FAMILY = Family("batched_matmul", "chains of batched matrix products", write)

@@ -1,72 +1,69 @@
-"""Two-dimensional convolutions with their usual neighbours."""
+"""Two-dimensional convolutions with their usual neighbours: norms, activations, pools, skips.
+
+x = self.conv(inputs)
+x = self.norm(x)
+return F.relu(x + self.skip(inputs))
+"""
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
+from stepTP.sources.parts import activation
+from stepTP.sources.text import program_text
 
-_AFTER = {
-    "relu": ["return F.relu(x)"],
-    "silu_scale": ["return F.silu(x) * 2.0"],
-    "residual": ["return F.relu(x + self.skip(inputs))"],
-    "max_pool": ["return F.max_pool2d(F.relu(x), kernel_size=2)"],
-    "avg_pool": ["return F.avg_pool2d(torch.tanh(x), kernel_size=2)"],
-    "global_mean": ["return F.relu(x).mean(dim=(2, 3))"],
-    "leaky_bias": ["x = F.leaky_relu(x, negative_slope=0.01)", "return x + self.bias"],
-}
+_ENDS = ("activation", "residual", "max_pool", "avg_pool", "global_mean", "bias", "second", "gate")
 
 
 def write(draw: Draw) -> str:
-    """One convolution (stride, padding, dilation, groups), then an activation, pooling or a skip."""
-    batch = draw.choose("batch", (1, 2))
-    channels = draw.choose("in_channels", (2, 4, 6))
-    filters = draw.choose("out_channels", (4, 6, 8))
-    size = draw.choose("size", (8, 10, 12, 14, 16))
-    kernel = draw.choose("kernel_size", (1, 3, 3, 5))
-    stride = draw.choose("stride", (1, 1, 2))
-    groups = draw.choose("groups", (1, 1, 2))
-    bias = draw.choose("bias", (True, False))
-    after = draw.choose("after", tuple(_AFTER))
-    dilates = after != "residual" and 2 * (kernel - 1) + 1 <= size // 2
-    dilation = draw.choose("dilation", (1, 1, 2) if dilates else (1,))
-    padding = draw.choose("padding", (kernel // 2,) if after == "residual" else (0, 1, 2))
-    extra = {
-        "residual": "\n        self.skip = nn.Conv2d(in_channels, out_channels, 1, stride=stride)",
-        "leaky_bias": "\n        self.bias = nn.Parameter(torch.randn(out_channels, 1, 1))",
-    }.get(after, "")
-    body = "\n        ".join(_AFTER[after])
-    return f'''import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-batch_size = {batch}
-in_channels = {channels}
-out_channels = {filters}
-size = {size}
-kernel_size = {kernel}
-stride = {stride}
-
-
-class Model(nn.Module):
-    """A convolution and what follows it."""
-
-    def __init__(self, in_channels, out_channels, kernel_size, stride):
-        super().__init__()
-        self.conv = nn.Conv2d(
-            in_channels, out_channels, kernel_size, stride=stride,
-            padding={padding}, dilation={dilation}, groups={groups}, bias={bias},
-        ){extra}
-
-    def forward(self, inputs):
-        x = self.conv(inputs)
-        {body}
-
-
-def get_inputs():
-    return [torch.randn(batch_size, in_channels, size, size)]
-
-
-def get_init_inputs():
-    return [in_channels, out_channels, kernel_size, stride]
-'''
+    """One convolution (stride, padding, dilation, groups), perhaps a norm, then an activation, a pool, a skip."""
+    constants = {"batch_size": draw.choose("batch", (1, 2)), "in_channels": draw.choose("in_channels", (2, 4, 6))}
+    constants["out_channels"] = draw.choose("out_channels", (4, 6, 8))
+    constants["size"] = draw.choose("size", (8, 10, 12))
+    constants["kernel_size"] = kernel = draw.choose("kernel_size", (1, 3, 3, 5))
+    constants["stride"] = stride = draw.choose("stride", (1, 1, 2))
+    end = draw.choose("end", _ENDS)
+    dilation = draw.choose("dilation", (1, 1, 2) if kernel == 3 and end != "residual" else (1,))
+    padding = kernel // 2 if end == "residual" else draw.choose("padding", (1, 2) if stride == 2 else (0, 1, 2))
+    options = f", padding={padding}" if padding else ""
+    options += ", dilation=2" if dilation == 2 else ""
+    options += draw.choose("groups", ("", "", ", groups=2"))
+    options += draw.choose("bias", ("", ", bias=False"))
+    state = [f"self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, stride=stride{options})"]
+    body = ["x = self.conv(inputs)"]
+    norm = draw.choose("norm", ("none", "none", "batch", "group", "scale"))
+    if norm == "scale":
+        state.append("self.scale = nn.Parameter(1.0 + 0.1 * torch.randn(out_channels, 1, 1))")
+        body.append("x = x * self.scale")
+    elif norm != "none":
+        layer = "BatchNorm2d(out_channels)" if norm == "batch" else "GroupNorm(2, out_channels)"
+        state.append(f"self.norm = nn.{layer}")
+        body.append("x = self.norm(x)")
+    active = activation(draw)
+    match end:
+        case "residual":
+            state.append("self.skip = nn.Conv2d(in_channels, out_channels, 1, stride=stride)")
+            body.append(f"return {active} + self.skip(inputs)")
+        case "max_pool" | "avg_pool":
+            body.append(f"return F.{end}2d({active}, kernel_size=2)")
+        case "global_mean":
+            body.append(f"return {active}.mean(dim=(2, 3))")
+        case "bias":
+            state.append("self.bias = nn.Parameter(torch.randn(out_channels, 1, 1))")
+            body += [f"x = {active}", "return x + self.bias"]
+        case "second":
+            state.append("self.pointwise = nn.Conv2d(out_channels, in_channels, 1)")
+            body += [f"x = {active}", "return self.pointwise(x)"]
+        case "gate":
+            body += ["value, gate = torch.chunk(x, 2, dim=1)", f"return value * {activation(draw, 'gate', 'gate')}"]
+        case _:
+            body.append(f"return {active}")
+    return program_text(
+        constants,
+        "A convolution and what follows it.",
+        state=state,
+        forward=body,
+        inputs=["torch.randn(batch_size, in_channels, size, size)"],
+        arguments="inputs",
+    )
 
 
-FAMILY = Family("conv_block", "a 2-d convolution with activation, pooling or skip connection", write)
+FAMILY = Family("conv_block", "a 2-d convolution with norm, activation, pooling or skip connection", write)

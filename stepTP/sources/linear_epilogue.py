@@ -1,57 +1,59 @@
-"""One linear layer and what follows it."""
+"""One linear layer and a row-wise end.
+
+x = self.linear(inputs)
+x = F.relu(x)
+return x / torch.sqrt((x * x).sum(dim=1, keepdim=True) + 1e-6)
+"""
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
+from stepTP.sources.parts import activation
+from stepTP.sources.text import program_text
 
 _EPILOGUES = {
-    "relu": ["x = F.relu(x)"],
-    "gelu": ["x = F.gelu(x)"],
-    "scale_tanh": ["x = torch.tanh(x * 0.5)"],
-    "swish": ["x = x * torch.sigmoid(x)", "x = x / 2.0"],
-    "clamp_residual": ["x = torch.clamp(x, min=-1.0, max=1.0)", "x = x + inputs.mean(dim=1, keepdim=True)"],
-    "square_sum": ["x = x.pow(2)", "x = x.sum(dim=1, keepdim=True)"],
-    "normalise": ["x = x / torch.sqrt((x * x).sum(dim=1, keepdim=True) + 1e-6)"],
-    "max_subtract": ["x = x - x.amax(dim=1, keepdim=True)", "x = torch.exp(x)"],
+    "plain": ["return x"],
+    "swish": ["x = x * torch.sigmoid(x)", "return x / 2.0"],
+    "clamp_residual": ["x = torch.clamp(x, min=-1.0, max=1.0)", "return x + inputs.mean(dim=1, keepdim=True)"],
+    "square_sum": ["return x.pow(2).sum(dim=1, keepdim=True)"],
+    "normalise": ["return x / torch.sqrt((x * x).sum(dim=1, keepdim=True) + 1e-6)"],
+    "max_subtract": ["return torch.exp(x - x.amax(dim=1, keepdim=True))"],
+    "softmax": ["return torch.softmax(x, dim=1)"],
+    "log_softmax": ["return F.log_softmax(x, dim=1)"],
+    "centre": ["return x - x.mean(dim=1, keepdim=True)"],
+    "log_sum_exp": ["return torch.logsumexp(x, dim=1)"],
+    "running": ["return torch.cumsum(x, dim=1)"],
+    "column_norm": ["return x / (x.abs().sum(dim=0, keepdim=True) + 1e-3)"],
 }
+_LAYERS = {
+    "bias": ("self.linear(inputs)", ["self.linear = nn.Linear(in_features, out_features)"]),
+    "no_bias": ("self.linear(inputs)", ["self.linear = nn.Linear(in_features, out_features, bias=False)"]),
+    "function": (
+        "F.linear(inputs, self.weight)",
+        ["self.weight = nn.Parameter(torch.randn(out_features, in_features) * in_features**-0.5)"],
+    ),
+    "addmm": (
+        "torch.addmm(self.bias, inputs, self.weight)",
+        ["self.weight = nn.Parameter(torch.randn(in_features, out_features) * in_features**-0.5)",
+         "self.bias = nn.Parameter(torch.randn(out_features))"],
+    ),
+}  # fmt: skip
 
 
 def write(draw: Draw) -> str:
-    """Linear, with or without bias, and an epilogue of one or two lines."""
-    batch = draw.choose("batch", (4, 8, 12, 16, 24, 32))
-    inputs = draw.choose("in_features", (8, 16, 20, 32, 48, 64))
-    outputs = draw.choose("out_features", (8, 12, 16, 24, 32, 64))
-    bias = draw.choose("bias", (True, False))
-    epilogue = _EPILOGUES[draw.choose("epilogue", tuple(_EPILOGUES))]
-    body = "\n        ".join(epilogue)
-    return f'''import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-batch_size = {batch}
-in_features = {inputs}
-out_features = {outputs}
-
-
-class Model(nn.Module):
-    """A linear layer with its epilogue."""
-
-    def __init__(self, in_features, out_features):
-        super().__init__()
-        self.linear = nn.Linear(in_features, out_features, bias={bias})
-
-    def forward(self, inputs):
-        x = self.linear(inputs)
-        {body}
-        return x
-
-
-def get_inputs():
-    return [torch.randn(batch_size, in_features)]
-
-
-def get_init_inputs():
-    return [in_features, out_features]
-'''
+    """How the layer is written, an activation or none, and what is done with the rows."""
+    constants = {"batch_size": draw.choose("batch", (4, 8, 12, 16, 24))}
+    constants["in_features"] = draw.choose("in_features", (8, 16, 20, 32, 48))
+    constants["out_features"] = draw.choose("out_features", (8, 12, 16, 24, 32))
+    layer, state = _LAYERS[draw.choose("layer", tuple(_LAYERS))]
+    middle = [f"x = {activation(draw)}"] if draw.choose("active", (True, True, False)) else []
+    return program_text(
+        constants,
+        "A linear layer with its epilogue.",
+        state=state,
+        forward=[f"x = {layer}", *middle, *_EPILOGUES[draw.choose("epilogue", tuple(_EPILOGUES))]],
+        inputs=["torch.randn(batch_size, in_features)"],
+        arguments="inputs",
+    )
 
 
 FAMILY = Family("linear_epilogue", "a linear layer with an element-wise or row-wise epilogue", write)

@@ -1,57 +1,62 @@
-"""Root-mean-square and L2 normalisation, alone and before a projection."""
+"""Root-mean-square normalisation, alone, gated and before a projection.
+
+x = x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + self.epsilon)
+return x * self.weight
+"""
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
+from stepTP.sources.parts import activation
+from stepTP.sources.text import program_text
 
-_AFTER = {
-    "weight": "x * self.weight",
-    "offset_weight": "x * (1.0 + self.weight)",
-    "projection": "torch.matmul(x * self.weight, self.projection)",
-    "gate": "x * self.weight * torch.sigmoid(x)",
+_NORMS = {
+    "rsqrt": ["x = x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + self.epsilon)"],
+    "quotient": ["x = x / torch.sqrt(x.pow(2).mean(dim=-1, keepdim=True) + self.epsilon)"],
+    "product": ["square = (x * x).mean(dim=-1, keepdim=True)", "x = x * torch.rsqrt(square + self.epsilon)"],
+    "sum": ["x = x * torch.rsqrt(x.pow(2).sum(dim=-1, keepdim=True) + self.epsilon)"],
+    "library": ["x = F.rms_norm(x, x.shape[-1:], eps=self.epsilon)"],
+    "added": ["x = x + residual", "x = x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + self.epsilon)"],
+}
+_ENDS = {
+    "weight": ("x * self.weight", []),
+    "offset_weight": ("x * (1.0 + self.weight)", []),
+    "projection": (
+        "torch.matmul(x * self.weight, self.projection)",
+        ["self.projection = nn.Parameter(torch.randn(features, width, dtype=dtype) * features**-0.5)"],
+    ),
+    "gate": ("x * self.weight * GATE", []),
+    "active": ("ACTIVE", []),
+    "affine": ("x * self.weight + self.bias", ["self.bias = nn.Parameter(torch.randn(features, dtype=dtype))"]),
+    "row_sum": ("(x * self.weight).sum(dim=-1)", []),
 }
 
 
 def write(draw: Draw) -> str:
-    """Divide by the root of the mean (or sum) of squares, weigh, and perhaps project."""
-    batch = draw.choose("batch", (2, 4, 6, 8))
-    tokens = draw.choose("tokens", (4, 6, 8, 12, 16))
-    features = draw.choose("features", (8, 16, 24, 32, 48, 64))
-    measure = draw.choose("measure", ("mean", "sum"))
-    epsilon = draw.choose("epsilon", (1e-6, 1e-5))
-    after = draw.choose("after", tuple(_AFTER))
-    projection = ""
-    if after == "projection":
-        width = draw.choose("width", (4, 8, 16))
-        projection = f"\n        self.projection = nn.Parameter(torch.randn(features, {width}) * features**-0.5)"
-    return f'''import torch
-import torch.nn as nn
-
-batch_size = {batch}
-tokens = {tokens}
-features = {features}
-epsilon = {epsilon}
-
-
-class Model(nn.Module):
-    """Normalises by the {"root mean square" if measure == "mean" else "Euclidean length"} of each token."""
-
-    def __init__(self, features, epsilon):
-        super().__init__()
-        self.epsilon = epsilon
-        self.weight = nn.Parameter(1.0 + 0.1 * torch.randn(features)){projection}
-
-    def forward(self, x):
-        x = x * torch.rsqrt(x.pow(2).{measure}(dim=-1, keepdim=True) + self.epsilon)
-        return {_AFTER[after]}
+    """Divide by the root of the mean (or sum) of squares, weigh, gate, and perhaps project."""
+    constants: dict[str, int | float] = {"batch_size": draw.choose("batch", (2, 3, 4))}
+    constants["tokens"] = draw.choose("tokens", (4, 6, 8, 12))
+    constants["features"] = draw.choose("features", (8, 16, 24, 32, 48))
+    norm = draw.choose("norm", tuple(_NORMS))
+    dtype = draw.choose("dtype", ("f32", "f32", "f64"))
+    end, state = _ENDS[draw.choose("end", tuple(_ENDS))]
+    if "width" in "".join(state):
+        constants["width"] = draw.choose("width", (4, 8, 16))
+    constants["epsilon"] = draw.choose("epsilon", (1e-6, 1e-5))
+    if "GATE" in end:
+        end = end.replace("GATE", activation(draw, "gate"))
+    elif end == "ACTIVE":
+        end = activation(draw, "x * self.weight")
+    other = [name for name, there in (("residual", norm == "added"), ("gate", "gate" in end)) if there]
+    weight = "self.weight = nn.Parameter(1.0 + 0.1 * torch.randn(features, dtype=dtype))"
+    return program_text(
+        constants,
+        f"Normalises by the {'Euclidean length' if norm == 'sum' else 'root mean square'} of each token.",
+        state=["self.epsilon = epsilon", weight, *state],
+        forward=[*_NORMS[norm], f"return {end}"],
+        inputs=["torch.randn(batch_size, tokens, features, dtype=dtype)"] * (1 + len(other)),
+        arguments=", ".join(["x", *other]),
+        dtype=dtype,
+    )
 
 
-def get_inputs():
-    return [torch.randn(batch_size, tokens, features)]
-
-
-def get_init_inputs():
-    return [features, epsilon]
-'''
-
-
-FAMILY = Family("rms_norm", "root-mean-square and L2 normalisation", write)
+FAMILY = Family("rms_norm", "root-mean-square normalisation", write)

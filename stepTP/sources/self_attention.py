@@ -1,68 +1,72 @@
-"""A self-attention layer with its projections."""
+"""A self-attention layer with its projections.
+
+query, key, value = self.qkv(x).chunk(3, dim=-1)
+x = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+return self.output(x)
+"""
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
+from stepTP.sources.text import program_text
+
+_HEADS = ".view(batch, tokens, self.heads, self.width).transpose(1, 2)"
+_NAMES = ("query", "key", "value")
 
 
 def write(draw: Draw) -> str:
-    """Projections, heads, attention, and perhaps an output projection."""
-    batch = draw.choose("batch", (1, 2))
-    tokens = draw.choose("tokens", (4, 6, 8, 12, 16))
-    heads = draw.choose("heads", (1, 2, 4))
-    width = draw.choose("head_width", (4, 8))
+    """Projections, heads, norms of queries and keys, attention, and perhaps an output projection and a residual."""
+    constants = {"batch_size": draw.choose("batch", (1, 2)), "tokens": draw.choose("tokens", (4, 6, 8, 12))}
+    heads = draw.choose("heads", (1, 2, 2, 4))
+    constants |= {"heads": heads, "features": heads * draw.choose("head_width", (4, 8))}
     causal = draw.choose("causal", (False, True))
-    joint = draw.choose("joint_projection", (True, False))
-    output = draw.choose("output_projection", (True, False))
-    if joint:
-        layers = ["self.qkv = nn.Linear(features, 3 * features, bias=False)"]
-        project = [
-            "qkv = self.qkv(x).view(batch, tokens, 3, self.heads, self.width).permute(2, 0, 3, 1, 4)",
-            "query, key, value = qkv[0], qkv[1], qkv[2]",
-        ]
+    norm = draw.choose("norm", ("none", "none", "input", "heads"))
+    attention = draw.choose("attention", ("fused", "written", "scaled_query"))
+    bias = draw.choose("bias", ("", ", bias=False"))
+    state = ["self.heads = heads", "self.width = features // heads"]
+    body = ["batch, tokens, features = x.shape"]
+    read = "x"
+    if norm == "input":
+        state.append("self.norm = nn.LayerNorm(features)")
+        body, read = [*body, "h = self.norm(x)"], "h"
+    match draw.choose("projection", ("joint", "chunks", "separate")):
+        case "joint":
+            state.append(f"self.qkv = nn.Linear(features, 3 * features{bias})")
+            body.append(f"qkv = self.qkv({read}).view(batch, tokens, 3, self.heads, self.width).permute(2, 0, 3, 1, 4)")
+            body.append("query, key, value = qkv[0], qkv[1], qkv[2]")
+        case "chunks":
+            state.append(f"self.qkv = nn.Linear(features, 3 * features{bias})")
+            body.append(f"query, key, value = self.qkv({read}).chunk(3, dim=-1)")
+            body += [f"{name} = {name}{_HEADS}" for name in _NAMES]
+        case _:
+            state += [f"self.{name} = nn.Linear(features, features{bias})" for name in _NAMES]
+            body += [f"{name} = self.{name}({read}){_HEADS}" for name in _NAMES]
+    if norm == "heads":
+        body.append("query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)")
+    if attention == "fused":
+        options = ", is_causal=True" if causal else ""
+        body.append(f"h = F.scaled_dot_product_attention(query, key, value{options})")
     else:
-        layers = [f"self.{name} = nn.Linear(features, features)" for name in ("query", "key", "value")]
-        project = [
-            f"{name} = self.{name}(x).view(batch, tokens, self.heads, self.width).transpose(1, 2)"
-            for name in ("query", "key", "value")
-        ]
-    if output:
-        layers.append("self.output = nn.Linear(features, features)")
-    result = "self.output(x)" if output else "x"
-    setup, forward = "\n        ".join(layers), "\n        ".join(project)
-    return f'''import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-batch_size = {batch}
-tokens = {tokens}
-heads = {heads}
-features = {heads * width}
-
-
-class Model(nn.Module):
-    """Multi-head self-attention{" that looks back only" if causal else ""}."""
-
-    def __init__(self, features, heads):
-        super().__init__()
-        self.heads = heads
-        self.width = features // heads
-        {setup}
-
-    def forward(self, x):
-        batch, tokens, features = x.shape
-        {forward}
-        x = F.scaled_dot_product_attention(query, key, value, is_causal={causal})
-        x = x.transpose(1, 2).reshape(batch, tokens, features)
-        return {result}
-
-
-def get_inputs():
-    return [torch.randn(batch_size, tokens, features)]
-
-
-def get_init_inputs():
-    return [features, heads]
-'''
+        state.append("self.scale = (features // heads) ** -0.5")
+        if attention == "written":
+            body.append("scores = query @ key.transpose(-2, -1) * self.scale")
+        else:
+            body.append("scores = (query * self.scale) @ key.transpose(-2, -1)")
+        if causal:
+            state.append('self.register_buffer("future", torch.ones(tokens, tokens, dtype=torch.bool).triu(1))')
+            body.append("scores = scores.masked_fill(self.future, -1e4)")
+        body.append("h = torch.softmax(scores, dim=-1) @ value")
+    body.append("h = h.transpose(1, 2).reshape(batch, tokens, features)")
+    if draw.choose("output_projection", (True, False)):
+        state.append("self.output = nn.Linear(features, features)")
+        body.append("h = self.output(h)")
+    body.append("return x + h" if draw.choose("residual", (False, True)) else "return h")
+    return program_text(
+        constants,
+        f"Multi-head self-attention{' that looks back only' if causal else ''}.",
+        state=state,
+        forward=body,
+        inputs=["torch.randn(batch_size, tokens, features)"],
+    )
 
 
 FAMILY = Family("self_attention", "a self-attention layer with its projections", write)

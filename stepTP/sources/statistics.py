@@ -1,56 +1,54 @@
-"""Row statistics and the rescalings built on them."""
+"""Row statistics and the rescalings built on them.
+
+low = x.amin(dim=1, keepdim=True)
+high = x.amax(dim=1, keepdim=True)
+return (x - low) / (high - low + 1e-3)
+"""
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
+from stepTP.sources.parts import activation
+from stepTP.sources.text import program_text
 
-_FORWARD = {
-    "standardise": ["mean = x.mean(dim=AXIS, keepdim=True)",
-                    "variance = (x - mean).pow(2).mean(dim=AXIS, keepdim=True)",
-                    "return (x - mean) / torch.sqrt(variance + 1e-5)"],
+_MEAN = "mean = x.mean(dim=AXIS, keepdim=True)"
+_FORMS = {
+    "standardise": [_MEAN, "variance = (x - mean).pow(2).mean(dim=AXIS, keepdim=True)",
+                    "y = (x - mean) / torch.sqrt(variance + 1e-5)"],
+    "two_sums": [_MEAN, "variance = (x * x).mean(dim=AXIS, keepdim=True) - mean * mean",
+                 "y = (x - mean) / torch.sqrt(torch.clamp(variance, min=0.0) + 0.1)"],
     "min_max": ["low = x.amin(dim=AXIS, keepdim=True)", "high = x.amax(dim=AXIS, keepdim=True)",
-                "return (x - low) / (high - low + 1e-3)"],
-    "mean_max": ["return torch.cat([x.mean(dim=AXIS), x.amax(dim=AXIS)], dim=0)"],
-    "energy": ["energy = (x * x).sum(dim=AXIS)", "return torch.log(energy + 1.0)"],
-    "centre_absolute": ["centred = x - x.mean(dim=AXIS, keepdim=True)", "return centred.abs().sum(dim=AXIS)"],
-    "spread": ["spread = x.amax(dim=AXIS) - x.amin(dim=AXIS)", "return spread * 0.5 + x.mean(dim=AXIS)"],
+                "y = (x - low) / (high - low + 1e-3)"],
+    "mean_max": ["y = torch.cat([x.mean(dim=AXIS), x.amax(dim=AXIS)], dim=0)"],
+    "energy": ["y = torch.log((x * x).sum(dim=AXIS) + 1.0)"],
+    "deviation": [_MEAN, "y = torch.abs(x - mean).mean(dim=AXIS)"],
+    "spread": ["y = (x.amax(dim=AXIS) - x.amin(dim=AXIS)) * 0.5 + x.mean(dim=AXIS)"],
+    "third_moment": [_MEAN, "spread = torch.sqrt((x - mean).pow(2).mean(dim=AXIS, keepdim=True) + 1e-2)",
+                     "y = ((x - mean) / spread).pow(3).mean(dim=AXIS)"],
+    "library_std": ["y = (x - x.mean(dim=AXIS, keepdim=True)) / (x.std(dim=AXIS, keepdim=True) + 1e-2)"],
+    "soft_rank": [_MEAN, "y = torch.sigmoid((x - mean) * 2.0)"],
+    "weighted": ["weight = torch.softmax(x, dim=1)", "y = (weight * x).sum(dim=AXIS)"],
+    "clipped": [_MEAN, "y = torch.minimum(x, mean + 1.0)"],
+    "harmonic": ["y = 1.0 / (1.0 / (torch.abs(x) + 0.5)).mean(dim=AXIS)"],
+    "geometric": ["y = torch.exp(torch.log(torch.abs(x) + 0.5).mean(dim=AXIS))"],
 }  # fmt: skip
+_ENDS = ("y", "y", "y * 0.5 + 1.0", "active", "y.mean(dim=0)", "y * y")
 
 
 def write(draw: Draw) -> str:
-    """Reductions over one or two axes, then a rescaling or a summary."""
-    batch = draw.choose("batch", (4, 8, 12, 16))
-    rows = draw.choose("rows", (4, 6, 8, 12))
-    columns = draw.choose("columns", (8, 16, 20, 32, 48))
-    axis = draw.choose("axis", ("1", "2", "-1", "(1, 2)"))
+    """Reductions over one or two axes, then a rescaling or a summary, and an end."""
+    constants = {"batch_size": draw.choose("batch", (4, 8, 12)), "rows": draw.choose("rows", (4, 6, 8, 12))}
+    constants["columns"] = draw.choose("columns", (8, 16, 20, 32))
+    axis = draw.choose("axis", ("1", "2", "-1", "(1, 2)", "(0, 2)"))
     dtype = draw.choose("dtype", ("f32", "f32", "f64"))
-    body = "\n        ".join(_FORWARD[draw.choose("forward", tuple(_FORWARD))]).replace("AXIS", "self.axis")
-    return f'''import torch
-import torch.nn as nn
-
-batch_size = {batch}
-rows = {rows}
-columns = {columns}
-axis = {axis}
-
-
-class Model(nn.Module):
-    """Statistics over an axis of a batch of matrices."""
-
-    def __init__(self, axis):
-        super().__init__()
-        self.axis = axis
-
-    def forward(self, x):
-        {body}
-
-
-def get_inputs():
-    return [torch.randn(batch_size, rows, columns, dtype={"torch.float32" if dtype == "f32" else "torch.float64"})]
-
-
-def get_init_inputs():
-    return [axis]
-'''
+    form = [line.replace("AXIS", axis) for line in _FORMS[draw.choose("form", tuple(_FORMS))]]
+    end = draw.choose("end", [end for end in _ENDS if "," not in axis or "dim=0" not in end])
+    return program_text(
+        constants,
+        f"Statistics over {'axes' if ',' in axis else 'axis'} {axis.strip('()')} of a batch of matrices.",
+        forward=[*form, f"return {activation(draw, 'y') if end == 'active' else end}"],
+        inputs=["torch.randn(batch_size, rows, columns, dtype=dtype)"],
+        dtype=dtype,
+    )
 
 
 FAMILY = Family("statistics", "means, variances, extrema and rescaling by them", write)

@@ -1,0 +1,67 @@
+"""Logarithms of products, quotients and powers, and sums of logarithms.
+
+p = torch.abs(x) + 0.5
+q = y * y + 1.0
+return torch.log(p * q) - 2.0 * torch.log(q)
+"""
+
+import re
+
+from stepTP.sources import Family
+from stepTP.sources.draw import Draw
+from stepTP.sources.parts import positive
+from stepTP.sources.text import program_text
+
+_TERMS = (
+    "torch.log(p * q)",
+    "torch.log(p / q)",
+    "torch.log(p**3)",
+    "torch.log(torch.sqrt(p))",
+    "torch.log(p) + torch.log(q)",
+    "torch.log(p * p)",
+    "3.0 * torch.log(q)",
+    "torch.log(1.0 / p)",
+    "torch.log(q) - torch.log(p)",
+    "torch.log(p**2 * q)",
+    "torch.log(torch.exp(y) * p)",
+    "torch.log(2.0 * p)",
+    "torch.log2(p * q)",
+    "torch.log1p(p)",
+    "torch.log(torch.sqrt(p * q))",
+    "y * torch.log(p)",
+    "0.5 * torch.log(p) + 0.5 * torch.log(q)",
+)
+_ENDS = ("{}", "{}.sum(dim=-1)", "{}.mean(dim=-1, keepdim=True)", "torch.exp(0.25 * {})", "-{}", "{} * y")
+
+
+def write(draw: Draw) -> str:
+    """What is positive and why, one to three logarithms, and an end."""
+    first, second = positive(draw, "x", "p"), positive(draw, "y", "q")
+    terms: list[str] = []
+    for number in range(draw.choose("terms", (1, 2, 2, 3))):
+        terms.append(draw.choose(f"term{number}", [term for term in _TERMS if term not in terms]))
+    signs = [draw.choose(f"sign{number}", ("+", "-")) for number in range(1, len(terms))]
+    end = draw.choose("end", _ENDS)
+    sums = [f"s = {terms[0]}"]
+    for sign, term in zip(signs, terms[1:], strict=True):
+        sums.append(f"s = s {sign} {f'({term})' if (sign == '-' and ' + ' in term) or ' - ' in term else term}")
+    sums.append(f"return {end.format('s')}")
+    dtype = draw.choose("dtype", ("f32", "f32", "f64"))
+    uses_q = re.search(r"\bq\b", "\n".join(sums)) is not None
+    body = [f"p = {first}", *([f"q = {second}"] if uses_q else []), *sums]
+    two = re.search(r"\by\b", "\n".join(body)) is not None
+    constants = {
+        "rows": draw.choose("rows", (4, 8, 12, 16, 24)),
+        "columns": draw.choose("columns", (8, 12, 16, 20, 32)),
+    }
+    return program_text(
+        constants,
+        "Logarithms of positive quantities.",
+        forward=body,
+        inputs=["torch.randn(rows, columns, dtype=dtype)"] * (2 if two else 1),
+        arguments="x, y" if two else "x",
+        dtype=dtype,
+    )
+
+
+FAMILY = Family("logarithms", "logarithms of products, quotients and powers", write)

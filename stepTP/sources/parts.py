@@ -1,0 +1,55 @@
+"""Pieces that several families draw: activations, element-wise steps, dtypes."""
+
+from collections.abc import Sequence
+
+from stepTP.sources.draw import Draw
+
+ACTIVATIONS = {
+    "relu": "F.relu({})",
+    "leaky_relu": "F.leaky_relu({}, negative_slope=0.1)",
+    "elu": "F.elu({})",
+    "gelu": "F.gelu({})",
+    "gelu_tanh": 'F.gelu({}, approximate="tanh")',
+    "silu": "F.silu({})",
+    "mish": "F.mish({})",
+    "softplus": "F.softplus({})",
+    "hardtanh": "F.hardtanh({}, min_val=-2.0, max_val=2.0)",
+    "hardswish": "F.hardswish({})",
+    "sigmoid": "torch.sigmoid({})",
+    "tanh": "torch.tanh({})",
+}
+STEPS = (
+    "x = x * 2.0",
+    "x = x / 3.0",
+    "x = x + 0.1",
+    "x = x - 0.5",
+    "x = torch.clamp(x, min=-4.0, max=4.0)",
+    "x = torch.abs(x)",
+    "x = x * torch.sigmoid(x)",
+    *(f"x = {function.format('x')}" for function in ACTIVATIONS.values()),
+)
+POSITIVE = {
+    "square": "{0} * {0} + 1.0",
+    "absolute": "torch.abs({}) + 0.5",
+    "softplus": "F.softplus({}) + 0.1",
+    "exponential": "torch.exp(torch.clamp({}, max=8.0)) + 1.0",
+    "sigmoid": "torch.sigmoid({}) + 0.25",
+}
+
+
+def activation(draw: Draw, of: str = "x", knob: str = "activation") -> str:
+    """An activation of the expression `of`."""
+    return ACTIVATIONS[draw.choose(knob, tuple(ACTIVATIONS))].format(of)
+
+
+def positive(draw: Draw, of: str = "x", knob: str = "positive") -> str:
+    """An expression in the variable `of` that is above zero whatever its value."""
+    return POSITIVE[draw.choose(knob, tuple(POSITIVE))].format(of)
+
+
+def steps(draw: Draw, lengths: Sequence[int], options: Sequence[str] = STEPS, knob: str = "step") -> list[str]:
+    """As many lines of `options` as one of `lengths`, none twice in a row."""
+    lines: list[str] = []
+    for number in range(draw.choose(f"{knob}s", lengths)):
+        lines.append(draw.choose(f"{knob}{number}", [line for line in options if line not in lines[-1:]]))
+    return lines
