@@ -21,6 +21,7 @@ from leir.edit import accesses
 from leir.names import tensor_sequence
 from leir.syntax import Declaration, Program
 from stepTP.frontend.emitter import Emitter
+from stepTP.frontend.expansion import decompositions, expand
 from stepTP.frontend.networks import networks_by_shape
 from stepTP.frontend.ops import shape
 from stepTP.frontend.rolling import rolled
@@ -117,14 +118,11 @@ def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
         raise ExportFailed(error) from error
     if all(node.op != "call_function" or _is_known(node.target) for node in exported.graph.nodes):
         return exported
-    table = torch.export.default_decompositions()
-    for name in TABLE:
-        _, op, overload = name.split(".")
-        packet = getattr(torch.ops.aten, op)
-        table.pop(getattr(packet, overload), None)
     with torch.no_grad(), networks_by_shape(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*LeafSpec.* is deprecated", FutureWarning)  # PyTorch's own use of it
-        return exported.run_decompositions(table)
+        if expand(exported, _is_known):
+            return exported
+        return exported.run_decompositions(dict(decompositions()))
 
 
 def _is_known(target: Any) -> bool:
