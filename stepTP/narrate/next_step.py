@@ -1,13 +1,15 @@
 """A step that a step makes possible: the program after it offers it, and the program before it none like it."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
+from leir.canonical import state_id
 from leir.names import tensor_names
 from leir.syntax import Program
 from stepTP.narrate.difference import Change
 from stepTP.records import Step, step_json
 from strategies.base import Refused, Strategy
-from strategies.catalog import strategies
+from strategies.catalog import strategies, strategy
 
 TRIED = 4  # strategies, for each step that is explained: one candidate of each
 
@@ -26,25 +28,28 @@ def next_step(before: Program, after: Program, taken: Step, changed: Sequence[Ch
     for kind in strategies():
         if kind.name == taken.strategy:
             continue
-        known = {step_json(_shown(candidate)) for candidate in kind.candidates(before)}
-        offered = list(kind.candidates(after))
-        for candidate in reversed(offered if len(offered) > len(known) else []):
-            shown = _shown(candidate)
+        known, offered = _offered(before, kind.name), _offered(after, kind.name)
+        for shown, candidate in reversed(offered.values() if len(offered) > len(known) else ()):
             if not _is_there(shown, before, new) or any(step_json(s) in known for s in _likes(shown, old, new)):
                 continue
             if tried == TRIED:
                 return None
             try:
-                candidate.apply(after)
+                applied = candidate.apply(after)
             except Refused:
                 tried += 1
                 break
+            if state_id(applied.program) == state_id(before):
+                continue  # that undoes the step
             return shown
     return None
 
 
-def _shown(step: Strategy) -> Step:
-    return Step(**step.to_json())
+@lru_cache(maxsize=512)  # a state's steps share what it offers, and what one step leads to is where the next begins
+def _offered(program: Program, name: str) -> dict[str, tuple[Step, Strategy]]:
+    """A strategy's candidates by their JSON, in their order."""
+    steps = ((Step(**candidate.to_json()), candidate) for candidate in strategy(name).candidates(program))
+    return {step_json(step): (step, candidate) for step, candidate in steps}
 
 
 def _is_there(step: Step, before: Program, changed: tuple[int, int]) -> bool:

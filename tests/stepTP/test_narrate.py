@@ -102,7 +102,7 @@ def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> Non
         (SOFTMAX.replace("16,512}_{i,j}[D", "512,16}_{j,i}[D"), "loop_reorder(outer=(0), inner=(0,0))",
          "operator_fusion(path=(0), depth=1)"),
         (SOFTMAX, "loop_split(path=(0,0), factor=8)", "loop_reorder(outer=(0,0), inner=(0,0,0))"),
-        (SOFTMAX, "loop_reorder(outer=(2), inner=(2,0))", None),
+        (SOFTMAX, 'loop_parallelization(path=(2), kind="parallel")', None),
     ],
 )  # fmt: skip
 def test_what_a_step_makes_possible(text: str, step: str, expected: str | None) -> None:
