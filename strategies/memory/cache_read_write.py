@@ -9,9 +9,10 @@ Everything that the statement touches of the tensor goes to the new one: for `re
 `write` the elements are stored back right after. Where the box goes over the tensor's edge, the copying is guarded. A
 statement that is a loop of threads may get an `l` tensor: then each thread has a box of its own.
 
-Legal when: the elements touched lie in a box of constant size, which moves with the loops around and fits the memory;
-for `read`, the statement does not write the tensor; for `write`, a sum that is continued from before the statement, or
-after it, is none of its elements. That every element was written before it is read is proved again.
+Legal when: the elements touched lie in a box of constant size, which moves with the loops around, not with what the
+statement writes, and fits the memory; for `read`, the statement does not write the tensor; for `write`, a sum that is
+continued from before the statement, or after it, is none of its elements. That every element was written before it is
+read is proved again.
 
 Pays when: elements are used more often than they are copied, or walked along memory when copied and across it when
 used; accumulators in registers spare a trip to memory for each term.
@@ -115,6 +116,11 @@ class CacheReadWrite(Strategy):
         own = f" for each of {counted(len(plan.owners), 'thread axis').replace('axiss', 'axes')}" if plan.owners else ""
         evidence = f"{here} touches {shape_text(plan.box.shape)} of {self.tensor} from [{first}] on{own}"
         yield Fact("footprint-is-a-box", True, evidence)
+        moving = [a for index in plan.box.first for a in accesses(index) if a.tensor in tensors_written(nest)]
+        evidence = "no tensor that says where the box begins is written inside"
+        if moving:
+            evidence = f"the box begins at [{first}], and {here} writes {moving[0].tensor}"
+        yield Fact("box-stays-in-place", not moving, evidence)
         most = capacity(self.scope, known.dtype)
         sizes = f"{counted(plan.elements, 'element')} of {known.dtype}; {WORDS[self.scope]} has room for {most}"
         yield Fact("size-fits", plan.elements <= most, sizes)

@@ -7,8 +7,9 @@ The partial results have a dimension for the part, one for each loop below that 
 for each loop around, so that none is shared. Where a part may get no term, under a guard, a nest ahead sets all of them
 to the operator's identity. With as many parts as iterations no loop is left within a part.
 
-Legal when: the loop is reduced over, nothing else in it uses the result, and the terms may be regrouped: they are of
-the result's kind, so that nothing but rounding can depend on it. Sums and products of floats are rounded otherwise.
+Legal when: the loop is reduced over, nothing in it moves the result or uses it otherwise, and the terms may be
+regrouped: they are of the result's kind, so that nothing but rounding can depend on it. Sums and products of floats are
+rounded otherwise.
 
 Pays when: the parts can run at once, as threads or lanes, where one accumulator makes every term wait for the one
 before it. The price is the memory of the parts and a second, short reduction.
@@ -32,6 +33,7 @@ from leir.edit import (
     nested,
     replace_at,
     statement_at,
+    tensors_written,
     variables_of,
     walk,
 )
@@ -118,6 +120,13 @@ class ReductionFactorization(Strategy):
         yield Fact(
             "result-is-not-used-inside", uses == 1, evidence if uses > 1 else evidence.replace("one of them ", "")
         )
+        written = tensors_written(loop)
+        moving = [a for index in equation.target.indices for a in accesses(index) if a.tensor in written]
+        where = expression_text(equation.target)
+        evidence = f"{where} is one element in all iterations of {loop.variable}"
+        if moving:
+            evidence = f"{where} depends on {moving[0].tensor}, which is written below {loop.variable}"
+        yield Fact("result-stays-in-place", not moving, evidence)
         free = self._equation_path(program) in reorderable_accumulations(program, self.path)
         how = "may be regrouped" if free else "are cut to integers one by one, so that their order counts"
         yield Fact("terms-may-be-regrouped", free, f"the terms of the {NAMES[equation.op]} {how}")

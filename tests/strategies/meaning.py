@@ -1,5 +1,7 @@
 """Whether a step keeps what a program means: both programs run by the interpreter on the same inputs."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +35,8 @@ def why_not_same_values(program: Program, after: Program, bit_exact: bool, seed:
         return f"ill-formed, {diagnostics[0].message}"
     kinds: tuple[InputKind, ...] = ("integers", "normal")
     for kind in kinds:
-        inputs = random_inputs(program, seed, kind)
-        expected, found = interpret(program, inputs), interpret(after, inputs)
+        inputs, expected = _outcome(program, seed, kind)
+        found = interpret(after, inputs)
         exact = bit_exact or (kind == "integers" and keeps_integers_exact(program))
         for declaration in program.outputs:
             name = declaration.tensor
@@ -44,6 +46,16 @@ def why_not_same_values(program: Program, after: Program, bit_exact: bool, seed:
     return ""
 
 
+@lru_cache(maxsize=512)
+def _outcome(
+    program: Program, seed: int | str, kind: InputKind
+) -> tuple[dict[str, NDArray[np.generic]], dict[str, NDArray[np.generic]]]:
+    """Inputs of a program, and what it computes from them: many steps are tried on one program."""
+    inputs = random_inputs(program, seed, kind)
+    return inputs, interpret(program, inputs)
+
+
+@lru_cache(maxsize=512)
 def keeps_integers_exact(program: Program) -> bool:
     """Whether sums and products of small integers stay exact: nothing divides, rounds, or is stored in 16 bits."""
     for _, e in walk_places(program):

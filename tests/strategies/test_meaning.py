@@ -8,29 +8,11 @@ from leir.analysis.flow import Origin, flow_difference
 from leir.edit import equation_paths, loops_around, statement_at
 from leir.names import substitute_in
 from leir.syntax import Binary, Expr, Integer, Loop, Program, Variable
-from strategies.base import Applied, Refused, usable
+from strategies.base import Applied
 from strategies.catalog import print_step, strategies, strategy
 from tests.programs import distribution
-from tests.strategies.meaning import why_not_same
-from tests.strategies.walks import PATTERNS, Trial, programs, walk
-
-
-def judge(name: str, trials: list[Trial]) -> Counter[str]:
-    """Asserts what holds for every trial, and counts them: by strategy, and by the fact that refused."""
-    counts: Counter[str] = Counter()
-    for trial in trials:
-        step, outcome = trial.step, trial.outcome
-        if isinstance(outcome, Refused):
-            assert outcome.fact.evidence and not outcome.fact.holds
-            counts[f"{step.name} refused, {outcome.fact.name}"] += 1
-            continue
-        problem = why_not_same(trial.program, step, outcome, name)
-        assert not problem, f"{name}: {problem}"
-        assert all(fact.holds and fact.evidence for fact in outcome.facts)
-        terms = step.terms(trial.program, outcome.program)
-        assert all(usable(sentences, terms) for sentences in (step.choice, step.change, step.effect)), print_step(step)
-        counts[f"{step.name} legal"] += 1
-    return counts
+from tests.strategies.judging import judge
+from tests.strategies.walks import PATTERNS, programs, walk
 
 
 def report(counts: Counter[str], tried: list[Program]) -> None:

@@ -1,8 +1,9 @@
 """Programs for tests of the catalog, and the steps to try on them.
 
 Random programs give breadth; `PATTERNS` are programs in which the rarer strategies have work: neighbours with equal
-headers, softmax in its forms, temporaries of one block or thread. A walk tries steps on a program, then goes on from
-one of the results, so that states which only steps produce are tried too.
+headers, softmax in its forms, temporaries of one block or thread, gathers, guards that read, indices that repeat. A
+walk tries steps on a program, then goes on from one of the results, so that states which only steps produce are tried
+too.
 """
 
 from collections.abc import Iterator
@@ -47,6 +48,56 @@ PATTERNS = (
     """in A_{6,6};out C_{6,6};
     L^6_i[C_{i,0}=A_{i,0};] L^5_{j=1}[C_{0,j}=A_{0,j};]
     L^{5,5}_{i=1,j=1}[C_{i,j}=max(C_{i-1,j},C_{i,j-1})+A_{i,j};]""",
+    # a tiled product: shared tiles, phases, an accumulator in registers
+    """in A_{4,6},W_{6,4};out C_{4,4};
+    B^{2,2}_{by,bx}[S^{f32,s}_{2,3};T^{f32,s}_{3,2};R^{f32,l}_{2,2};
+      L^2_k[B^{2,3}_{ty,tx}[S_{ty,tx}=A_{by*2+ty,k*3+tx};]B^{3,2}_{ty,tx}[T_{ty,tx}=W_{k*3+ty,bx*2+tx};]
+            B^{2,2}_{ty,tx}L^3_m[R_{ty,tx}+=S_{ty,m}*T_{m,tx};]]
+      B^{2,2}_{ty,tx}[C_{by*2+ty,bx*2+tx}=R_{ty,tx};]]""",
+    # gathers, clamped; a target through an index; a host loop
+    """in A_{7,5},I^{i32}_6,W^{i32}_6;out C_{6,5},D_7;
+    L^{6,5}_{i,j}[C_{i,j}=A_{min(max(I_i,0),6),j}*2.0;] L^7_i[D_i=0.5;]
+    L^6_i[D_{min(max(W_i,0),6)}+=A_{i,0};]""",
+    # guards that read tensors protect an access, and choose who writes
+    """in A_{6,8},I^{i32}_6,M^{bool}_8;out C_{6,8},D_6;
+    L^{6,8}_{i,j}[C_{i,j}=if_then_else(I_i>=0&&I_i<8,A_{i,min(max(I_i,0),7)},0.0);]
+    L^6_i[D_i=1.0;L^8_j(M_j)[D_i+=A_{i,j};]]
+    L^{6,8}_{i,j}(M_j)[C_{i,j}=C_{i,j}+D_i;]""",
+    # f16 and f64 temporaries, a flag per row, loops that begin elsewhere
+    """in A^{f16}_{6,8};out C^{f16}_{6,8},D^{f32}_6;
+    E^{f32,g}_{7,9};F^{bool,g}_6;
+    L^{6,8}_{i=1,j=1}[E_{i,j}=A_{i-1,j-1}*0.5;] L^6_i[F_i=A_{i,0}>A_{i,7};]
+    L^{6,8}_{i,j}[C_{i,j}=if_then_else(F_i,E_{i+1,j+1},A_{i,7-j});]
+    L^6_{i=1}[D_{i-1}=0.0;L^8_{j=1}[D_{i-1}+=E_{i,j};]]""",
+    # a recurrence, a running maximum, a window with a tail
+    """in A_{4,10};out C_{4,10},D_{4,10},E_{4,8};
+    L^4_i[C_{i,0}=A_{i,0};L^9_{j=1}[C_{i,j}=C_{i,j-1}*0.5+A_{i,j};]]
+    L^4_i[F_{i,0}=A_{i,0};L^9_{j=1}[F_{i,j}=max(F_{i,j-1},A_{i,j});]]
+    L^{4,10}_{i,j}[D_{i,j}=F_{i,j}-A_{i,9-j};]
+    L^{4,3,3}_{i,k,u}L^3_m(k*3+u<8)[E_{i,k*3+u}+=A_{i,k*3+u+m};]""",
+    # integers, divisions of indices, a product and a minimum
+    """in A^{i32}_{24};out C^{i32}_{24},D^{i32},E^{i32}_4;
+    L^{24}_i[C_i=A_{i//6%4*6+i%6}+A_{i//6%4*6+(i+1)%6};] D=7; L^{24}_i[D min=A_i;]
+    L^{4,6}_{i,j}[E_i max=A_{i*6+j};]""",
+    # blocks that share, a sum of threads in a shared tensor, a host loop around kernels
+    """in A_{3,4,6};out C_{3,4},D_4;
+    L^3_kB^4_{bx}[S^{f32,s}_6;T^{f32,s};B^6_{tx}[S_{tx}=A_{k,bx,tx}*2.0;]T=0.0;L^6_j[T+=S_j;]C_{k,bx}=T;]
+    B^4_{tx}[R^{f32,l};L^3_k[R+=C_{k,tx};]D_{tx}=R;]""",
+    # vectors, unrolled and parallel loops, an accumulator of a row that is partly used
+    """in A_{6,8},W_8;out C_{6,8},D_6;
+    P^6_i[E^{f32,l}_8;V^8_j[E_j=A_{i,j}*W_j;]U^4_u[E_u=E_u+E_{7-u};]V^8_j[C_{i,j}=E_j;]]
+    L^6_i[U^4_j[F_i+=C_{i,2*j};]] L^6_i[D_i=F_i+1.0;]""",
+    # a fill of which only a part is written; an output read back backwards; one tensor used twice
+    """in A_{5,6};out C_{5,6},D_6;
+    L^{5,6}_{i,j}(j<=i)[E_{i,j}+=A_{i,j};] L^{5,6}_{i,j}(j>i)[E_{i,j}+=1.0;]
+    L^{5,6}_{i,j}[C_{i,j}=E_{i,j}*2.0;] L^6_j[D_j=0.0;L^5_i[D_j+=C_{4-i,j};]]
+    L^6_j[D_j=D_j+E_{4,5-j};]""",
+    # temporaries of an iteration, made anew, with an accumulation inside
+    """in A_{4,3,5};out C_{4,3};
+    L^4_iL^3_j[R^{f32,l};S^{f32,l}_5;L^5_k[S_k=A_{i,j,k}*A_{i,j,4-k};]L^5_k[R+=S_k;]C_{i,j}=R;]""",
+    # a padded convolution, strided, on blocks
+    """in A_{2,7,7},W_{3,2,3,3};out C_{3,3,3};
+    B^3_{bx}L^{3,3,2,3,3}_{y,x,c,u,v}(y*2+u>=1&&x*2+v>=1)[C_{bx,y,x}+=A_{c,y*2+u-1,x*2+v-1}*W_{bx,c,u,v};]""",
 )
 
 
