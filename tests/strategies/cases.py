@@ -22,6 +22,7 @@ The first case is the example in the catalog's page. `pytest --update-cases` wri
 
 import json
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from leir.check import check
@@ -45,13 +46,18 @@ class Case:
 
     def program(self) -> Program:
         """The program before, which must be well-formed."""
-        program = parse(self.before, self.title)
-        diagnostics = check(program)
-        assert not diagnostics, f"{self.title}: {diagnostics}"
-        return program
+        return _parsed(self.before, self.title)
 
     def instance(self, strategy: type[Strategy]) -> Strategy:
         return strategy.model_validate_json(self.step, strict=True)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str, title: str) -> Program:
+    program = parse(text, title)
+    diagnostics = check(program)
+    assert not diagnostics, f"{title}: {diagnostics}"
+    return program
 
 
 def read_cases(name: str) -> list[Case]:

@@ -171,19 +171,17 @@ def planted(error: Planted) -> type[Strategy]:
     return found
 
 
-def caught(cls: type[Strategy]) -> str:
-    """What catches a wrong strategy: `meaning`, `case` or `crash`; empty if nothing does."""
-    cases = read_cases(cls.name)
-    by_case = ""
+def caught(cls: type[Strategy], patterns: tuple[str, ...] = PATTERNS) -> str:
+    """What catches a wrong strategy: `meaning`, `case` or `crash`; empty if nothing does.
+
+    The cases come first, and the first that is played otherwise than written ends the search: what the right strategy
+    does is what the file says.
+    """
     try:
-        for case in cases:
-            program, step = case.program(), case.instance(cls)
-            if changes_meaning(program, step):
-                return "meaning"
-            by_case = by_case or ("case" if played(case, cls) != case else "")
-        if by_case:
-            return by_case
-        for number, text in enumerate(PATTERNS):
+        for case in read_cases(cls.name):
+            if played(case, cls) != case:
+                return "meaning" if changes_meaning(case.program(), case.instance(cls)) else "case"
+        for number, text in enumerate(patterns):
             program = parse(text)
             steps = list(cls.candidates(program))
             for step in keyed("planted", number).sample(steps, min(6, len(steps))):
@@ -202,6 +200,12 @@ def changes_meaning(program: Program, step: Strategy) -> bool:
 
 
 def test_the_net_passes_what_is_right() -> None:
+    for name in dict.fromkeys(error.strategy for error in PLANTED):
+        assert caught(strategy(name), PATTERNS[:4]) == ""
+
+
+@pytest.mark.slow
+def test_the_whole_net_passes_what_is_right() -> None:
     for name in dict.fromkeys(error.strategy for error in PLANTED):
         assert caught(strategy(name)) == ""
 
