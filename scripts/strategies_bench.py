@@ -1,7 +1,7 @@
 """Prints what the strategies do on the source families' programs, and how long it takes, strategy by strategy.
 
-    python scripts/strategies_bench.py                                  # 12 programs a family, two steps deep
-    python scripts/strategies_bench.py --per-family 2 --json strategies.json
+    python scripts/strategies_bench.py                                  # 4 programs a family, two steps deep
+    python scripts/strategies_bench.py --per-family 1 --json strategies.json
 
 At each program, and at the states that a walk of two steps from it leads to, up to `--each` candidates of every
 strategy are taken through `facts`, `rewrite`, the facts of any step and `terms`. Times are processor time a step in
@@ -58,7 +58,7 @@ class Figures:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--per-family", type=int, default=12)
+    arguments.add_argument("--per-family", type=int, default=4)
     arguments.add_argument("--each", type=int, default=2, help="candidates of a strategy that are tried at a state")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--families", nargs="*", default=[family.name for family in families()])
