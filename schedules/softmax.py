@@ -1,44 +1,25 @@
-"""Softmax of rows: a block a row, two reductions of two phases each through shared memory."""
+"""Softmax of rows: a block a row, the row in registers, two reductions through shared memory."""
 
+from schedules.rows import hold_rows, keep_held, reduce_columns, spread_columns
 from schedules.trajectory import Trajectory
 
 
-def trajectory(m: int, n: int, threads: int = 256, second: int = 16) -> Trajectory:
+def trajectory(m: int, n: int, threads: int = 256, levels: tuple[int, ...] = (32, 4)) -> Trajectory:
     """The trajectory for A of m x n.
 
-    `threads` of a block reduce their part of a row each; `second` of them combine as many partial results again.
+    `threads` of a block reduce their part of a row each; `levels`: how many parts are left each time partial results
+    are combined, until one thread combines the last.
     """
     loops = f"L^{{{m},{n}}}_{{i,j}}"
     t = Trajectory(
         f"in A_{{{m},{n}}};out C_{{{m},{n}}};{loops}[D_i max=A_{{i,j}};]{loops}[E_i+=exp(A_{{i,j}}-D_i);]"
         f"{loops}[C_{{i,j}}=exp(A_{{i,j}}-D_i)/E_i;]"
     )
-    # One kernel, a block a row; what the block's threads share is in shared memory.
-    t.take("operator_fusion", path=(0,), depth=1)
-    t.take("operator_fusion", path=(0,), depth=1)
-    t.bind((0,), bx="i")
-    for tensor in ("D", "E"):
-        t.take("set_storage_scope", tensor=tensor, scope="s")
-
-    for tensor in ("D", "E"):
-        root = t.writers(tensor)[0][:2]
-        _reduce(t, root, tensor, threads, second)
-    root = t.writers("C")[0][:2]
-    own = t.split(root, "j", threads)
-    t.order(root, own, "j")
-    t.bind(root, tx=own)
+    hold_rows(t, "A", threads)
+    held = t.tensors()[0]
+    spread_columns(t, held)
+    for result in ("D", "E"):
+        reduce_columns(t, result, threads, levels)
+    spread_columns(t, "C")
+    keep_held(t, held)
     return t
-
-
-def _reduce(t: Trajectory, root: tuple[int, ...], tensor: str, threads: int, second: int) -> None:
-    """Turns the reduction at `root` into one of two phases: parts of neighbouring threads, then parts of parts."""
-    own = t.split(root, "j", threads)
-    t.order(root, own, "j")
-    for parts in (threads, second):
-        known = t.tensors()
-        t.take("reduction_factorization", path=root, tensor=tensor, parts=parts)
-        (partial,) = (name for name in t.tensors() if name not in known)
-        t.take("set_storage_scope", tensor=partial, scope="s")
-        root = t.writers(partial)[-1][:2]
-        t.bind(root, tx=next(iter(t.nest(root))))
-        root = t.writers(tensor)[0][:2]

@@ -1,6 +1,7 @@
 """A trajectory under construction: steps are taken by name, and loops are addressed by their variables."""
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 from leir.edit import perfect_nest, statement_at, statements_at, walk
@@ -57,14 +58,42 @@ class Trajectory:
         for axis, variable in axes.items():
             self.take("loop_binding", path=self.nest(root)[variable], kind=axis)
 
-    def spread(self, root: Path, ty: int, tx: int) -> None:
-        """Spreads the two loops of a copy over ty x tx threads, neighbours taking neighbouring elements."""
-        self.take("loop_fusion", path=root)
-        (whole,) = self.nest(root)
-        inner = self.split(root, whole, ty * tx)
-        last = self.split(root, inner, tx)
-        self.order(root, inner, last, whole)
-        self.bind(root, ty=inner, tx=last)
+    def spread(self, root: Path, *, loops: int = 0, **threads: int) -> None:
+        """Spreads the outer loops of a copy over threads, neighbours taking what is next to each other.
+
+        `loops`: how many; all of them if 0. `threads`: the extents of the axes, tx last: `ty=8, tx=32`.
+        """
+        for _ in range((loops or len(self.nest(root))) - 1):
+            self.take("loop_fusion", path=root)
+        whole = next(iter(self.nest(root)))
+        inner = self.tile(root, whole, prod(threads.values()))
+        rounds = [] if inner == whole else [whole]
+        axes = [inner]
+        for number in range(1, len(threads)):
+            axes.append(self.tile(root, axes[-1], prod(list(threads.values())[number:])))
+        names = dict(zip(threads, axes, strict=True))
+        if len(set(axes)) < len(axes):  # a copy that is shorter than the last axes leaves the first ones alone
+            names = {axis: name for axis, name in names.items() if name not in axes[axes.index(name) + 1 :]}
+        self.order(root, *names.values(), *rounds)
+        self.bind(root, **names)
+
+    def tile(self, root: Path, variable: str, factor: int) -> str:
+        """Splits a loop of the nest at `root` if it is longer than `factor`; the variable of the loop within a tile."""
+        return self.split(root, variable, factor) if self.extent(root, variable) > factor else variable
+
+    def extent(self, root: Path, variable: str) -> int:
+        """The extent of a loop of the nest at `root`."""
+        loop = statement_at(self.program, self.nest(root)[variable])
+        assert isinstance(loop, Loop)
+        return loop.extent
+
+    def vectorise(self, root: Path, lanes: int) -> None:
+        """Makes vectors of `lanes` iterations of the innermost loop of the nest at `root`, where they come out even."""
+        variable = list(self.nest(root))[-1]
+        extent = self.extent(root, variable)
+        if extent % lanes == 0:
+            within = self.split(root, variable, lanes) if extent > lanes else variable
+            self.take("loop_vectorization", path=self.nest(root)[within], kind="vectorised")
 
     def unroll_below(self, path: Path) -> None:
         """Unrolls every serial loop at and below a path."""
@@ -92,6 +121,10 @@ class Trajectory:
     def tensors(self) -> tuple[str, ...]:
         """The tensors that are written, in the order of their first writes."""
         return tuple(dict.fromkeys(n.target.tensor for _, n in walk(self.program) if isinstance(n, Equation)))
+
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs' names."""
+        return tuple(declared.tensor for declared in self.program.outputs)
 
     def writers(self, tensor: str) -> tuple[Path, ...]:
         """The paths of the equations that write a tensor, in the order of the text."""

@@ -19,15 +19,29 @@ from leir.edit import (
     walk_enclosed,
 )
 from leir.names import free_variables, substitute_in, unused_tensor, unused_variable, variables_around
-from leir.syntax import Access, Binary, Equation, Expr, Guard, Integer, Loop, Path, Program, Scope, Stmt, Variable
+from leir.syntax import (
+    Access,
+    Binary,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Program,
+    Scope,
+    Stmt,
+    Unary,
+    Variable,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Staging:
     """`tensor`'s elements in `box` live in `cache` while a nest runs.
 
-    `owners` are the thread loops that the nest begins with, where each thread has a box of its own; `kept` the box's
-    dimensions of more than one element, the only ones that the cache has.
+    `owners` are the thread loops that the nest begins with, where each thread has a box of its own; `kept` the numbers
+    of the box's axes of more than one place, the only ones that the cache has.
     """
 
     tensor: str
@@ -69,17 +83,27 @@ def staging(program: Program, path: Path, tensor: str, scope: Scope) -> Staging:
     for _ in kept:
         names.append(unused_variable({*taken, *names}))
     steps = dict(zip(kept, names, strict=True))
-    place: list[Expr] = [plus(first, Variable(steps[n])) if n in steps else first for n, first in enumerate(box.first)]
+    place = _place(box, {n: Variable(name) for n, name in steps.items()})
     near = Access(cache, tuple(Variable(name) for name in (*(loop.variable for loop in owners), *names)))
     far = Access(tensor, tuple(place))
     loops = [Loop("L", steps[n], box.shape[n], 0, ()) for n in kept]
     around = [*loops_around(program, path), *owners, *loops]
-    known = {loop.variable for loop in around}
-    guards = _guards(uses, box, known, {n: Variable(name) for n, name in steps.items()})
+    outside = {loop.variable for loop in (*loops_around(program, path), *owners)}
+    guards = _guards(uses, box, outside, {n: Variable(name) for n, name in steps.items()})
     bounds = _inside(far, tensors(program)[tensor].shape, around, guards)
     levels = [*owners, *loops, *(Guard(condition, ()) for condition in (*guards, *bounds))]
     (copied,), (stored,) = (nested(levels, (Equation(to, "=", come),)) for to, come in ((near, far), (far, near)))
     return Staging(tensor, cache, box, owners, kept, copied, stored)
+
+
+def _place(box: Box, steps: Mapping[int, Expr]) -> list[Expr]:
+    """The tensor's subscripts at a place of the box, which `steps` gives along the axes that have more than one."""
+    result = list(box.first)
+    for number, axis in enumerate(box.axes):
+        if number in steps:
+            step = steps[number] if axis.stride == 1 else Binary("*", steps[number], Integer(axis.stride))
+            result[axis.dimension] = plus(result[axis.dimension], step)
+    return result
 
 
 def _owners(nest: Stmt) -> tuple[Loop, ...]:
@@ -110,12 +134,9 @@ def _uses(nest: Stmt, tensor: str, owners: tuple[Loop, ...]) -> Iterator[tuple[U
 
 
 def _guards(
-    uses: Sequence[tuple[Use, tuple[Expr, ...]]], box: Box, known: set[str], steps: Mapping[int, Expr]
+    uses: Sequence[tuple[Use, tuple[Expr, ...]]], box: Box, outside: set[str], steps: Mapping[int, Expr]
 ) -> list[Expr]:
-    """The guards around every use, as far as they can be said of the copy: what is not used need not be copied.
-
-    A loop variable inside that is, in every use, the place in one dimension of the box becomes the copy's own.
-    """
+    """The guards around every use, as far as they can be said of the copy: what is not used need not be copied."""
     places = [position(box, use) for use, _ in uses]
     names: dict[str, Expr] = {}
     for number, step in steps.items():
@@ -124,13 +145,32 @@ def _guards(
                 names[only.name] = step
             case _:
                 pass
-    result: list[Expr] = []
-    for condition in uses[0][1]:
-        everywhere = all(condition in guards for _, guards in uses)
-        sayable = variables_of(condition) <= known | set(names) and not any(accesses(condition))
-        if everywhere and sayable:
-            result.append(substitute_in(condition, names))
-    return result
+    far = _place(box, steps)
+    first, *others = ([_of_copy(guard, use, far, names, outside) for guard in guards] for use, guards in uses)
+    return [said for said in first if said is not None and all(said in other for other in others)]
+
+
+def _of_copy(condition: Expr, use: Use, far: Sequence[Expr], names: dict[str, Expr], outside: set[str]) -> Expr | None:
+    """A guard around a use in terms of the element at `far`; None where it depends on more than which element that is.
+
+    An operand that differs from a subscript of the use by what the loops around decide follows the element's own. A
+    loop variable in `names` is a place in the box.
+    """
+    match condition:
+        case Binary("&&" | "||" | "<" | "<=" | ">" | ">=" | "==" | "!=" as op, left, right):
+            sides = [_of_copy(side, use, far, names, outside) for side in (left, right)]
+            return None if sides[0] is None or sides[1] is None else Binary(op, sides[0], sides[1])
+        case _ if any(accesses(condition)):
+            return None
+        case _ if variables_of(condition) <= outside:
+            return condition
+        case _:
+            for index, place in zip(use.indices, far, strict=True):
+                apart = plus(condition, Unary("-", index))
+                if variables_of(apart) <= outside:
+                    return plus(place, apart)
+            known = variables_of(condition) <= outside | set(names)
+            return substitute_in(condition, names) if known else None
 
 
 def _values(loop: Loop) -> Interval:
@@ -146,9 +186,20 @@ def _inside(access: Access, shape: tuple[int, ...], around: list[Loop], guards: 
         parts = [Binary(">=", index, Integer(0))] if low < 0 else []
         parts += [Binary("<", index, Integer(size))] if high >= size else []
         for part in parts:
-            if not any(_says(guard, part) for guard in guards):
+            if not any(_says(claim, part) for guard in guards for claim in _claims(guard)):
                 result = part if result is None else Binary("&&", result, part)
     return [] if result is None else [result]
+
+
+def _claims(guard: Expr) -> Iterator[Expr]:
+    """The comparisons that hold where a guard does, what is compared with a number on the left."""
+    match guard:
+        case Binary("&&", left, right):
+            yield from (*_claims(left), *_claims(right))
+        case Binary("<=", Integer() as low, right):
+            yield Binary(">=", right, low)
+        case _:
+            yield guard
 
 
 def _says(guard: Expr, part: Binary) -> bool:

@@ -2,10 +2,13 @@
 
 Subscripts are taken apart as sums. What depends on the loops around only moves the box; what depends on the loops
 inside only moves within it. A term that depends on both, other than as a sum, has no box.
+
+A dimension whose accesses touch pieces with gaps between (`w*64+e`, e below 4) is kept as two: which piece, and where
+in it. So a box holds what is touched, and what lies between is left out.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leir.analysis.affine import Interval, constant, interval
 from leir.edit import variables_of
@@ -86,11 +89,27 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of a box: `size` places, each `stride` elements of the tensor's dimension after the one before."""
+
+    dimension: int
+    stride: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
-    """`first`: the first element in each dimension, in terms of the loops around; `shape`: how many follow from it."""
+    """`first`: the first element in each dimension of the tensor, in terms of the loops around; `axes`: what follows.
+
+    The axes are in the order of the dimensions, and of one dimension the longest stride first; the last has stride 1.
+    """
 
     first: tuple[Expr, ...]
-    shape: tuple[int, ...]
+    axes: tuple[Axis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
 
 
 class NoBox(Exception):
@@ -103,35 +122,69 @@ def bounding_box(uses: Iterable[Use]) -> Box:
     All uses have the same rank, and there is at least one.
     """
     first: list[Expr] = []
-    shape: list[int] = []
+    axes: list[Axis] = []
     for number, dimension in enumerate(zip(*(_parts(use) for use in uses), strict=True)):
-        outside, lowest, highest = dimension[0]
-        for other, low, high in dimension[1:]:
-            if other.terms != outside.terms:
-                a, b = (expression_text(as_expression(part)) for part in (outside, other))
+        outside = dimension[0].outside
+        for other in dimension[1:]:
+            if other.outside.terms != outside.terms:
+                a, b = (expression_text(as_expression(part)) for part in (outside, other.outside))
                 raise NoBox(f"subscript {number} moves with {a} in one access and with {b} in another")
-            lowest, highest = min(lowest, low), max(highest, high)
-        first.append(as_expression(Sum(outside.terms, lowest)))
-        shape.append(highest - lowest + 1)
-    return Box(tuple(first), tuple(shape))
+        start, rest = 0, list(dimension)
+        for stride in sorted({abs(f) for part in rest for f in part.inside.terms.values()}, reverse=True):
+            if pieces := _pieces(rest, stride):
+                axes.append(Axis(number, stride, pieces.size))
+                start, rest = start + pieces.start, pieces.rest
+        lowest, highest = _span(rest)
+        axes.append(Axis(number, 1, highest - lowest + 1))
+        first.append(as_expression(Sum(outside.terms, start + lowest)))
+    return Box(tuple(first), tuple(axes))
 
 
 def position(box: Box, use: Use) -> tuple[Expr, ...]:
-    """Where an access lies in its box: its subscripts less the box's first element."""
-    return tuple(
-        index if first == Integer(0) else as_expression(_added(as_sum(index), _scaled(as_sum(first), -1)))
+    """Where an access lies in its box: its subscripts less the box's first element, a place for each axis."""
+    rest = [
+        as_sum(index) if first == Integer(0) else _added(as_sum(index), _scaled(as_sum(first), -1))
         for index, first in zip(use.indices, box.first, strict=True)
-    )
+    ]
+    result: list[Expr] = []
+    for axis in box.axes:
+        place = rest[axis.dimension]
+        if axis.stride > 1:
+            place, rest[axis.dimension] = _divided(place, axis.stride)
+        elif box.first[axis.dimension] == Integer(0) and place == as_sum(use.indices[axis.dimension]):
+            result.append(use.indices[axis.dimension])  # as it was written
+            continue
+        result.append(as_expression(place))
+    return tuple(result)
 
 
-def _parts(use: Use) -> list[tuple[Sum, int, int]]:
-    """Of each subscript: the terms that the loops around decide, and the smallest and largest value of the rest."""
-    result: list[tuple[Sum, int, int]] = []
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A subscript: the terms that the loops around decide; the rest; and the values of each term of the rest."""
+
+    outside: Sum
+    inside: Sum
+    values: Mapping[Expr, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """A dimension cut at a stride: how many pieces, where the first starts, and the subscripts within a piece."""
+
+    size: int
+    start: int
+    rest: list[_Part]
+
+
+def _parts(use: Use) -> list[_Part]:
+    """The parts of each subscript of an access."""
+    result: list[_Part] = []
     inside = set(use.ranges)
     for index in use.indices:
         total = as_sum(index)
         outside: dict[Expr, int] = {}
-        low = high = total.constant
+        within: dict[Expr, int] = {}
+        values: dict[Expr, tuple[int, int]] = {}
         for term, factor in total.terms.items():
             names = variables_of(term)
             if not names & inside:
@@ -139,12 +192,51 @@ def _parts(use: Use) -> list[tuple[Sum, int, int]]:
                 continue
             if names - inside:
                 raise NoBox(f"{expression_text(term)} depends on loops around and inside at once")
-            ends = [factor * end for end in interval(term, use.ranges)]
-            if any(abs(end) == float("inf") for end in ends):
+            low, high = interval(term, use.ranges)
+            if abs(low) == float("inf") or abs(high) == float("inf"):
                 raise NoBox(f"{expression_text(term)} has no known bounds")
-            low, high = low + int(min(ends)), high + int(max(ends))
-        result.append((Sum(outside), low, high))
+            within[term], values[term] = factor, (int(low), int(high))
+        result.append(_Part(Sum(outside), Sum(within, total.constant), values))
     return result
+
+
+def _span(parts: Iterable[_Part]) -> tuple[int, int]:
+    """The smallest and the largest value of what the loops inside decide, over all accesses."""
+    lowest = highest = None
+    for part in parts:
+        low = high = part.inside.constant
+        for term, factor in part.inside.terms.items():
+            ends = [factor * end for end in part.values[term]]
+            low, high = low + min(ends), high + max(ends)
+        lowest = low if lowest is None else min(lowest, low)
+        highest = high if highest is None else max(highest, high)
+    assert lowest is not None and highest is not None
+    return lowest, highest
+
+
+def _pieces(parts: list[_Part], stride: int) -> _Pieces | None:
+    """The dimension as pieces `stride` apart; None where they would touch, or one of them is all there is."""
+    if stride == 1:
+        return None
+    divided = [_divided(Sum(part.inside.terms), stride) for part in parts]
+    whole = [replace(part, inside=quotient) for part, (quotient, _) in zip(parts, divided, strict=True)]
+    rest = [
+        replace(part, inside=Sum(remainder.terms, part.inside.constant))
+        for part, (_, remainder) in zip(parts, divided, strict=True)
+    ]
+    (first, last), (lowest, highest) = _span(whole), _span(rest)
+    # A place is taken apart by its constant: what a piece's first element needs of it must stay within the piece.
+    readable = all(0 <= part.inside.constant - lowest < stride for part in rest)
+    if first == last or highest - lowest + 1 >= stride or not readable:
+        return None
+    return _Pieces(last - first + 1, first * stride, rest)
+
+
+def _divided(total: Sum, stride: int) -> tuple[Sum, Sum]:
+    """The multiples of a stride in a sum, divided by it, and what is left, its constant from 0 to the stride."""
+    whole, rest = divmod(total.constant, stride)
+    multiples = {term: factor // stride for term, factor in total.terms.items() if factor % stride == 0}
+    return Sum(multiples, whole), Sum({t: f for t, f in total.terms.items() if f % stride}, rest)
 
 
 def _added(a: Sum, b: Sum) -> Sum:

@@ -5,22 +5,31 @@ import pytest
 from leir.check import check
 from leir.lowering import cuda_source
 from leir.printer import to_text
-from schedules import matmul, softmax, transpose
+from schedules import convolution, layer_norm, matmul, softmax, transpose
 from schedules.trajectory import Trajectory
 from strategies.catalog import parse_step, print_step
 from tests.strategies.meaning import why_not_same_values
 
 TRAJECTORIES = {
-    "matmul": lambda m, n, k: matmul.trajectory(m, n, k, block=(8, 8, 4), thread=(2, 2)),
+    "convolution": lambda *size: convolution.trajectory(*size, block=(4, 2, 4), thread=(2, 2), chunk=2),
+    "matmul": lambda m, n, k: matmul.trajectory(m, n, k, block=(8, 16, 8), thread=(4, 8)),
     "transpose": lambda m, n: transpose.trajectory(m, n, tile=8, rows=2),
-    "softmax": lambda m, n: softmax.trajectory(m, n, threads=16, second=4),
+    "softmax": lambda m, n: softmax.trajectory(m, n, threads=4, levels=(2,)),
+    "layer_norm": lambda m, n: layer_norm.trajectory(m, n, threads=4, levels=(2,)),
 }
 SHAPES = {
-    "matmul": ((20, 25, 18), (9, 30, 7), (17, 12, 5)),
+    "convolution": ((1, 5, 3, 5, 3), (2, 7, 5, 6, 3), (2, 5, 4, 9, 5)),
+    "matmul": ((9, 17, 10), (20, 25, 18), (17, 30, 9)),
     "transpose": ((20, 26), (9, 31), (17, 13)),
     "softmax": ((3, 41), (2, 50), (5, 35)),
+    "layer_norm": ((3, 41), (2, 50), (5, 35)),
 }
-CASES = [(name, shape) for name, shapes in SHAPES.items() for shape in shapes]
+LONG = ("convolution", "matmul")
+CASES = [
+    pytest.param(name, shape, marks=[pytest.mark.slow] if number or name in LONG else [])
+    for name, shapes in SHAPES.items()
+    for number, shape in enumerate(shapes)
+]
 
 
 @pytest.mark.parametrize(("name", "shape"), CASES)
@@ -34,6 +43,20 @@ def test_every_state_keeps_the_meaning_and_replays(name: str, shape: tuple[int, 
         assert not problem, f"{print_step(step)}: {problem}"
         program = applied.program
     assert not check(program)
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_last_state_keeps_the_meaning_of_the_first(name: str) -> None:
+    found = TRAJECTORIES[name](*SHAPES[name][0])
+    is_exact = all(applied.bit_exact for applied in found.applied)
+    assert not why_not_same_values(found.states[0], found.program, is_exact, name)
+
+
+def test_tiles_that_divide_move_four_values_at_a_time() -> None:
+    source = cuda_source(matmul.trajectory(16, 32, 16, block=(8, 16, 8), thread=(4, 8)).program)
+    assert source.count("*(float4*)") == 2 * 5  # loads of A and W, loads of both from shared memory, stores of C
+    source = cuda_source(softmax.trajectory(2, 64, threads=4, levels=(2,)).program)
+    assert source.count("*(float4*)") >= 3  # loads of A, and of the row for the stores of C
 
 
 @pytest.mark.parametrize("name", TRAJECTORIES)

@@ -1,0 +1,77 @@
+"""Convolution of 3 x 3 with padding 1: tiles of the input with their halo, and of the weights, in shared memory.
+
+From the nest as the front end writes it, without a bias: a block takes a tile of output channels, rows and columns of
+one image; a thread some channels of some neighbouring columns, in registers. The input channels are cut in chunks, and
+for each the block stages its part of the input, one element more on every side, and of the weights.
+"""
+
+from schedules.trajectory import Trajectory
+
+LANES = 4
+
+
+def trajectory(
+    batch: int,
+    out: int,
+    rows: int,
+    columns: int,
+    channels: int,
+    block: tuple[int, int, int] = (64, 4, 28),
+    thread: tuple[int, int] = (8, 4),
+    chunk: int = 8,
+    pad: int = 4,
+) -> Trajectory:
+    """The trajectory for A of batch x channels x rows x columns, and C of out x channels x 3 x 3.
+
+    `block`: output channels, rows and columns of a block's tile; `thread`: channels and columns of a thread's, which
+    divide them; `chunk`: input channels that are staged at a time; `pad`: elements that a staged row of weights is
+    longer than it must be. Tiles need not divide the sizes.
+    """
+    loops = f"L^{{{batch},{out},{rows},{columns},{channels},3,3}}_{{i,j,k,l,m,n,o}}"
+    inside = f"(0<=k+n-1&&k+n-1<{rows}&&0<=l+o-1&&l+o-1<{columns})"
+    t = Trajectory(
+        f"in A_{{{batch},{channels},{rows},{columns}}},C_{{{out},{channels},3,3}};"
+        f"out D_{{{batch},{out},{rows},{columns}}};"
+        f"{loops}{inside}[D_{{i,j,k,l}}+=A_{{i,m,k+n-1,l+o-1}}*C_{{j,m,n,o}};]"
+    )
+
+    # Blocks, threads, registers: channels j are j, tj, u; rows k are k, tk; columns l are l, tl, v.
+    root = (0,)
+    tj, tk, tl = (t.tile(root, name, size) for name, size in zip("jkl", block, strict=True))
+    u, v = t.split(root, tj, thread[0]), t.split(root, tl, thread[1])
+    blocks = [name for name, inner in (("i", ""), ("j", tj), ("k", tk), ("l", tl)) if name != inner]
+    t.order(root, *blocks, tk, tj, tl, u, v)
+    for _ in blocks[3:]:  # a grid has three axes
+        t.take("loop_fusion", path=t.nest(root)[blocks[-2]])
+    names = list(t.nest(root))[: min(3, len(blocks))]
+    t.bind(root, **dict(zip(("bz", "by", "bx"), names, strict=False)))
+    t.bind(root, tz=tk, ty=tj, tx=tl)
+    threads = {"tz": block[1], "ty": block[0] // thread[0], "tx": block[2] // thread[1]}
+
+    # Accumulators in registers.
+    _, stored, work = t.stage(t.nest(root)["tz"], "D", "l", "write")
+
+    # Input channels in chunks, outside the threads; within a chunk, channel by channel and row by row of the weights.
+    p = t.tile(work, "m", chunk)
+    t.order(work, *([] if p == "m" else ["m"]), "tz", "ty", "tx", p, "n", "o", u, v)
+    users = work if p == "m" else (*work, 0)
+
+    # The block's parts of the input and the weights in shared memory, copied by all of its threads.
+    halo, copy, users = t.stage(users, "A", "s")
+    t.spread(copy, **threads)
+    weights, copy, users = t.stage(users, "C", "s")
+    t.spread(copy, **threads)
+    for axis in range(3):  # the output channels of a thread lie side by side
+        t.take("set_storage_layout", tensor=weights, op="swap", axis=axis, by=axis + 1)
+    if pad:
+        t.take("set_storage_layout", tensor=weights, op="pad", axis=3, by=pad)
+
+    # Each thread's columns for a row of the weights, and its channels' weights at a place, in registers.
+    row = t.nest(users)["n"]
+    _, _, places = t.stage(t.nest(users)["o"], halo, "l")
+    _, load, _ = t.stage((*places, 0), weights, "l")
+    t.vectorise(load, LANES)
+    t.unroll_below(row)
+    t.vectorise(stored, LANES)
+    t.unroll_below(t.nest(stored)["tx"])
+    return t
