@@ -199,6 +199,7 @@ def test_arguments_may_address_anything() -> None:
                 strategy("layout_transformation")(at=at, tensor=tensor, op=op, axis=axis, by=by)  # pyright: ignore[reportCallIssue]
                 for at in (-1, 0, 9)
             ]
+        steps.append(strategy("compute_inline")(tensor=tensor))  # pyright: ignore[reportCallIssue]
         steps += [strategy("set_storage_scope")(tensor=tensor, scope=scope) for scope in "gsl"]  # pyright: ignore[reportCallIssue]
     outcomes = {"applied": 0, "refused": 0}
     for program in programs:

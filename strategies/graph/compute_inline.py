@@ -1,0 +1,233 @@
+"""Computes a temporary's value where it is read, instead of storing it first: its nest goes, and its storage.
+
+    Before    K^{n}_{x}[T_{x}=f(x);] ...T_{e}...
+    After     ...f(e)...
+
+Every read is replaced, and the declaration goes too. Where storing rounds or converts the value, the expression is
+wrapped in `cast`, so that readers find what they found.
+
+Legal when: one equation writes the temporary, each element at most once in a lifetime, and no accumulation; each loop
+variable that its value uses stands alone in a subscript, but for an added constant, or belongs to a loop around the
+declaration; and no operand is written between the store and a read. Programs read only what was written, so every read
+lies in the domain of the equation. That the operands' subscripts stay in range, without the guards around the equation,
+is proved again. No other statement moves, so
+that every other value keeps its writer.
+
+Pays when: the value is cheap, or read once: a store, a load and the storage are saved, and a nest. Read more often, it
+is computed more often.
+
+Inverse: expression_splitting.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import ClassVar
+
+from leir.analysis.access import Tensor, tensors
+from leir.analysis.box import as_expression, as_sum, plus
+from leir.analysis.kernels import BYTES
+from leir.analysis.model import lifetimes
+from leir.analysis.ranges import ranges
+from leir.analysis.recomputation import is_free_of, reads_of, why_value_differs
+from leir.analysis.reduction import writes_apart
+from leir.analysis.types import INTEGERS, Weak, integer_range, is_integer, promote, type_of
+from leir.edit import (
+    accesses,
+    dtypes,
+    enclosing,
+    expressions,
+    iterations_around,
+    loops_around,
+    map_expression,
+    map_statement,
+    replace_at,
+    statement_at,
+    statements_at,
+    variables_of,
+    walk,
+)
+from leir.names import substitute_in
+from leir.printer import expression_text, statement_text
+from leir.syntax import Access, Binary, Cast, Equation, Expr, Guard, Integer, Path, Place, Program, Unary, Variable
+from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
+from strategies.memories import WORDS
+
+
+class ComputeInline(Strategy):
+    name: ClassVar[str] = "compute_inline"
+    level: ClassVar[Level] = "graph"
+    bit_exact: ClassVar[BitExact] = "always"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{tensor} holds {value} from {definition} on, and one place reads it: computed there, the value need not be "
+        "stored.",
+        "{tensor} holds {value} from {definition} on for {places} that read it; each can compute it from operands that "
+        "have not changed since.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{equation} at {definition} goes, and {access} becomes {inlined}.",
+        "{equation} at {definition} goes, and every read of {tensor} becomes its value; {access} is now {inlined}, "
+        "which rounds or converts to {dtype} as the store did.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "{bytes} in {memory} are no longer written and read. The value is computed up to {times_after} times where it "
+        "was {times_before}, from the same operands, so every bit stays.",
+        "{tensor} needs no storage any more, {bytes} in {memory}. Each read gets the value that was stored, so every "
+        "bit stays.",
+    )
+
+    tensor: str
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["ComputeInline"]:
+        for tensor in tensors(program).values():
+            found = _definitions(program, tensor.name)
+            is_stored = len(found) == 1 and found[0][1].op == "="
+            if tensor.role == "temporary" and is_stored and reads_of(program, tensor.name):
+                yield cls(tensor=tensor.name)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        known = tensors(program).get(self.tensor)
+        role = known.role if known else "no tensor of the program"
+        evidence = f"{self.tensor} is {'an' if role in ('input', 'output') else 'a' if known else ''} {role}"
+        yield Fact("tensor-is-a-temporary", role == "temporary", evidence.replace("  ", " "))
+        found = _definitions(program, self.tensor)
+        yield Fact("has-one-equation", len(found) == 1, f"{counted(len(found), 'equation')} for {self.tensor}")
+        ((path, equation),) = found
+        text = statement_text(equation)
+        is_store = equation.op == "="
+        yield Fact("is-no-accumulation", is_store, f"{text} {'stores' if is_store else 'accumulates'}")
+        free = is_free_of(equation, self.tensor)
+        yield Fact("value-is-not-recursive", free, f"{text} {'does not read' if free else 'reads'} {self.tensor}")
+        reads = len(reads_of(program, self.tensor))
+        yield Fact("is-read", reads > 0, f"{counted(reads, 'place')} {'reads' if reads == 1 else 'read'} {self.tensor}")
+        apart = writes_apart(program, path)
+        evidence = f"no two iterations of {text} write one element"
+        yield Fact("writes-each-element-once", apart, evidence if apart else f"{evidence}: not provable")
+        lost = _Inlining(program, self.tensor).undetermined()
+        evidence = f"the subscripts of {expression_text(equation.target)} give every variable of its value"
+        if lost:
+            evidence = f"the subscripts of {expression_text(equation.target)} do not give {', '.join(lost)}"
+        yield Fact("subscripts-are-invertible", not lost, evidence)
+        why = why_value_differs(program, path)
+        yield Fact("operands-are-unchanged", not why, why or f"nothing writes an operand of {text} before it is read")
+
+    def rewrite(self, program: Program) -> Program:
+        inlining = _Inlining(program, self.tensor)
+        holder = inlining.path
+        while len(holder) > 1 and len(statements_at(program, holder[:-1])) == 1:
+            holder = holder[:-1]
+        after = replace_at(program, holder)
+        alloc = inlining.tensor.alloc  # ahead of the equation, so that its path is still the same
+        after = after if alloc is None else replace_at(after, alloc)
+        return replace(after, body=tuple(map_statement(s, inlining.replaced) for s in after.body))
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        inlining = _Inlining(before, self.tensor)
+        known, equation = inlining.tensor, inlining.equation
+        reads = reads_of(before, self.tensor)
+        reader = statement_at(before, reads[0])
+        access = next(a for part in expressions(reader) for a in accesses(part) if a.tensor == self.tensor)
+        inlined = map_expression(access, inlining.replaced)
+        size = prod(known.shape) * BYTES[known.dtype]
+        result = {
+            "tensor": self.tensor,
+            "value": expression_text(equation.value),
+            "definition": path_text(inlining.path),
+            "equation": statement_text(equation).rstrip(";"),
+            "access": expression_text(access),
+            "inlined": expression_text(inlined),
+            "bytes": counted(size, "byte"),
+            "memory": WORDS[known.scope],
+        }
+        if len(reads) > 1:
+            result["places"] = counted(len(reads), "place")
+        if inlining.converts:
+            result["dtype"] = known.dtype
+        around = [level for path in (inlining.path, *reads) for _, level in enclosing(before, path)]
+        if not any(isinstance(level, Guard) for level in around):
+            result["times_before"] = str(iterations_around(before, inlining.path))
+            result["times_after"] = str(sum(iterations_around(before, path) for path in reads))
+        del after
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Inlining:
+    """The single equation of a tensor, as what replaces reads of it."""
+
+    program: Program
+    name: str
+
+    @property
+    def path(self) -> Path:
+        ((path, _),) = _definitions(self.program, self.name)
+        return path
+
+    @property
+    def equation(self) -> Equation:
+        ((_, equation),) = _definitions(self.program, self.name)
+        return equation
+
+    @property
+    def tensor(self) -> Tensor:
+        return tensors(self.program)[self.name]
+
+    @property
+    def converts(self) -> bool:
+        """Whether storing the value may change it, or the type that its readers compute in."""
+        kind, dtype = type_of(self.equation.value, dtypes(self.program)), self.tensor.dtype
+        if dtype not in INTEGERS or isinstance(kind, Weak) or not is_integer(kind):
+            return kind != dtype
+        narrower = promote(kind, dtype) != kind
+        (low, high), values = integer_range(dtype), ranges(self.program).at(Place(self.path, (1,)))
+        return narrower or not low <= values.low <= values.high <= high
+
+    def lifetime(self) -> set[str]:
+        """The variables of the loops around the declaration: the same where the tensor is written and read."""
+        loops = loops_around(self.program, self.path)
+        return {loop.variable for loop in loops[: lifetimes(self.program).get(self.name, 0)]}
+
+    def places(self) -> dict[str, int]:
+        """The subscript of the target that gives each loop variable."""
+        found: dict[str, int] = {}
+        for number, index in enumerate(self.equation.target.indices):
+            match list(as_sum(index).terms.items()):
+                case [(Variable(name), 1 | -1)]:
+                    found.setdefault(name, number)
+                case _:
+                    pass
+        return found
+
+    def undetermined(self) -> list[str]:
+        """The variables of the value that neither a subscript nor the lifetime gives."""
+        return sorted(variables_of(self.equation.value) - self.lifetime() - set(self.places()))
+
+    def replaced(self, expression: Expr) -> Expr:
+        """The value, for a read of the tensor; anything else as it is."""
+        if not isinstance(expression, Access) or expression.tensor != self.name:
+            return expression
+        values = {name: self.solved(name, expression) for name in sorted(self.needed())}
+        value = substitute_in(self.equation.value, values)
+        return Cast(self.tensor.dtype, value) if self.converts else value
+
+    def needed(self) -> set[str]:
+        return variables_of(self.equation.value) - self.lifetime()
+
+    def solved(self, name: str, access: Access) -> Expr:
+        """The value of a loop variable in the iteration that wrote an element."""
+        number = self.places()[name]
+        own, index = as_sum(self.equation.target.indices[number]), access.indices[number]
+        if own.terms[Variable(name)] == -1:
+            return as_expression(as_sum(Binary("-", _integer(own.constant), index)))
+        return plus(index, _integer(-own.constant)) if own.constant else index
+
+
+def _integer(value: int) -> Expr:
+    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
+
+
+def _definitions(program: Program, tensor: str) -> list[tuple[Path, Equation]]:
+    """The equations that write a tensor, with their paths."""
+    nodes = ((path, node) for path, node in walk(program) if isinstance(node, Equation))
+    return [(path, node) for path, node in nodes if node.target.tensor == tensor]
