@@ -95,5 +95,5 @@ def verify(payload: dict[str, Any]) -> dict[str, Any]:
     spoil: Spoil = globals()[payload["conduct"]]
     _LAST.clear()
     own = task.observe
-    with mock.patch.object(task, "observe", lambda program, trials: own(Spoiled(program, spoil), trials)):
+    with mock.patch.object(task, "observe", lambda program, *given: own(Spoiled(program, spoil), *given)):
         return task.verify({**payload, "source": {"id": payload["conduct"]}})
