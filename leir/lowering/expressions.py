@@ -23,8 +23,18 @@ from leir.analysis.types import COMPARISONS, Weak, is_float, promote, strong, ty
 from leir.lowering import bf16
 from leir.lowering.functions import call
 from leir.lowering.names import TIR_TYPES, Names
-from leir.lowering.numbers import as_type, constant, different, fits_int32, floored, integer, same_width, zero
-from leir.lowering.repetition import Nesting, is_harmless, turned_right
+from leir.lowering.numbers import (
+    as_type,
+    constant,
+    different,
+    fits_int32,
+    floored,
+    integer,
+    same_width,
+    truncated,
+    zero,
+)
+from leir.lowering.repetition import Nesting, is_harmless, is_rising, turned_right
 from leir.syntax import (
     Access,
     Binary,
@@ -244,8 +254,11 @@ class _Lowering:
             a, b = same_width(a, b)
         else:
             a, b = as_type("int64", a), as_type("int64", b)
-        if op in ("//", "%") and self.names.target != "script" and not self.nesting.is_plain_division(expression):
-            return _Value(floored(op, a, b), dtype)
+        if op in ("//", "%") and self.names.target != "script":
+            if not self.nesting.is_plain_division(expression):
+                return _Value(floored(op, a, b), dtype)
+            if not is_rising(expression):
+                return _Value(truncated(op, a, b), dtype)
         result = different(a, b) if op == "!=" else _BINARY[op](a, b)
         return _Value(result, "bool" if op in COMPARISONS else dtype)
 

@@ -105,3 +105,16 @@ def floored(op: str, a: TirExpr, b: TirExpr) -> TirExpr:
     if op == "//":
         return tirx.Sub(tirx.Div(a, b), tirx.Cast(dtype, is_below))
     return tirx.Add(remainder, tirx.Mul(b, tirx.Cast(dtype, is_below)))
+
+
+def truncated(op: str, a: TirExpr, b: TirExpr) -> TirExpr:
+    """`//` or `%` of what is at least 0 by more than 0, by operators that TVM leaves as they are.
+
+    TVM's rewriting of subscripts turns (15 - k) // 8 into (k - 15) // -8 and rounds that to the wrong side.
+    """
+    divisor = int(b.value) if isinstance(b, tirx.IntImm) else 0
+    if divisor and divisor & (divisor - 1) == 0:
+        if op == "//":
+            return tirx.shift_right(a, integer(divisor.bit_length() - 1, str(a.ty.dtype)))
+        return tirx.bitwise_and(a, integer(divisor - 1, str(a.ty.dtype)))
+    return tirx.Div(a, b) if op == "//" else tirx.Mod(a, b)

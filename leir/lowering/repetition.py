@@ -7,7 +7,7 @@ level. So no more than `LEVELS` are left in one expression: what lies deeper is 
 
 from collections.abc import Mapping
 
-from leir.analysis.affine import interval
+from leir.analysis.affine import constant, interval
 from leir.analysis.types import COMPARISONS
 from leir.syntax import Access, Binary, Call, Cast, Expr, Integer, Real, Select, Unary, Variable, operands
 
@@ -78,6 +78,22 @@ def is_harmless(expression: Expr) -> bool:
             return False
         case _:
             return all(is_harmless(operand) for operand in operands(expression))
+
+
+def is_rising(expression: Expr) -> bool:
+    """Whether index arithmetic takes no variable with a negative factor: such divisions TVM rewrites rightly."""
+    match expression:
+        case Integer() | Variable():
+            return True
+        case Binary("*", left, right):
+            factors = (constant(left), constant(right))
+            return all(factor is None or factor >= 0 for factor in factors) and is_rising(left) and is_rising(right)
+        case Binary("-", left, right):
+            return constant(right) is not None and is_rising(left)
+        case Unary("-"):
+            return constant(expression) is not None
+        case _:
+            return all(is_rising(operand) for operand in operands(expression))
 
 
 def _compares(expression: Expr) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import tvm
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
-from tvm.ir.prim.expr import BitwiseXor
+from tvm.ir.prim.expr import BitwiseAnd, BitwiseXor, RShift
 from tvm.tirx.stmt import ForKind
 
 NUMPY = {
@@ -71,6 +71,8 @@ class _Host:
                     self.run(statement.then_case, values)
             case tirx.AttrStmt():
                 self.launch(statement, values)
+            case tirx.DeclBuffer():  # another view of a parameter, as TVM's flattening makes it
+                self.memory.arrays[statement.buffer.name] = self.memory.arrays[statement.data.args[0].name]
             case tirx.Evaluate():
                 assert int(statement.value) == 0
             case _:
@@ -254,6 +256,7 @@ def _divided(a: Any, b: Any) -> Any:
 _BINARY: dict[Any, Callable[[Any, Any], Any]] = {
     tirx.Add: lambda a, b: a + b, tirx.Sub: lambda a, b: a - b, tirx.Mul: lambda a, b: a * b,
     tirx.Div: _divided, tirx.Mod: lambda a, b: a - b * _divided(a, b),
+    BitwiseAnd: lambda a, b: a & b, RShift: lambda a, b: a >> b,
     BitwiseXor: lambda a, b: a ^ b, tirx.FloorDiv: lambda a, b: a // b, tirx.FloorMod: lambda a, b: a % b,
     tirx.Max: lambda a, b: max(a, b), tirx.Min: lambda a, b: min(a, b), tirx.LT: lambda a, b: a < b,
     tirx.LE: lambda a, b: a <= b, tirx.GT: lambda a, b: a > b, tirx.GE: lambda a, b: a >= b,

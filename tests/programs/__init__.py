@@ -16,14 +16,14 @@ from tests.programs import conditions, indexing, kernels, operators
 from tests.programs.arithmetic import random_arithmetic
 from tests.programs.builder import Builder
 from tests.programs.distribution import describe, distribution
+from tests.programs.divisions import random_divisions
 from tests.programs.inputs import InputKind, random_inputs
 from tests.programs.nesting import random_nesting
 from tests.programs.trees import random_tree
 
 __all__ = [
-    "InputKind", "describe", "distribution", "keyed", "random_arithmetic", "random_inputs", "random_nesting",
-    "random_program",
-    "random_text", "random_tree",
+    "InputKind", "describe", "distribution", "keyed", "random_arithmetic", "random_divisions",
+    "random_inputs", "random_nesting", "random_program", "random_text", "random_tree",
 ]  # fmt: skip
 
 _OPERATORS: dict[Callable[[Builder], None], int] = {

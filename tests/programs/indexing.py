@@ -112,11 +112,15 @@ def concatenation(build: Builder) -> None:
 
 
 def reversal(build: Builder) -> None:
-    """Reversed and transposed reads."""
+    """Reversed and transposed reads, some through a flat index that counts down."""
     rows, columns = build.size(), build.size()
     source = build.operand((rows, columns))
     axes = build.axes((columns, rows), (True, True))
     j, i = (axis.index for axis in axes)
     target = build.result((columns, rows))
-    read = build.leaf(source, [f"{rows - 1}-{i}", j if build.chance(0.5) else f"-{j}+{columns - 1}"])
+    if build.chance(0.5):
+        flat = f"({rows * columns - 1}-{j}*{rows}-{i})"
+        read = build.leaf(source, [f"{flat}//{columns}", f"{flat}%{columns}"])
+    else:
+        read = build.leaf(source, [f"{rows - 1}-{i}", j if build.chance(0.5) else f"-{j}+{columns - 1}"])
     build.add(build.nest(axes, f"{build.leaf(target, [j, i])}={build.expression([read], 1)};", vector=1))
