@@ -130,7 +130,12 @@ def _each(function: Callable[[float], float], overflow: Callable[[float], float]
         array = np.asarray(value)
         if array.ndim == 0:
             return np.float64(one(float(array)))
-        return np.array([one(item) for item in array.ravel().tolist()], np.float64).reshape(array.shape)
+        items = array.ravel().tolist()
+        try:
+            values = np.fromiter(map(function, items), np.float64, len(items))
+        except (OverflowError, ValueError):  # rare: some of the items, one after the other
+            values = np.fromiter(map(one, items), np.float64, len(items))
+        return values.reshape(array.shape)
 
     return apply
 
