@@ -144,13 +144,18 @@ def test_a_batch_keeps_its_answers_and_names_its_culprit() -> None:
 def test_a_hang_in_a_batch_costs_two_limits() -> None:
     items = [{"task": "rest", "x": n, "seconds": 0} for n in range(8)]
     items[2] = {"task": "hang"}
+    expired: list[list[int]] = []
     with Pool(workers=1, timeout_s=1.5) as pool:
-        pool.submit(FAULTS + "double", {"x": 1}).result(timeout=60)
-        begun = time.monotonic()
+        original = pool._take_loss
+
+        def noted(number: int, job: Any, lost: Any, left: Any, at: Any, lasted: float) -> None:
+            expired.append(sorted(left))
+            original(number, job, lost, left, at, lasted)
+
+        pool._take_loss = noted  # type: ignore[method-assign]
         results = [f.result(timeout=60) for f in pool.submit_batch(FAULTS + "work_each", {}, items)]
-        took = time.monotonic() - begun
     assert [n for n, r in enumerate(results) if isinstance(r, Failure)] == [2]
-    assert 3.0 <= took < 4.5
+    assert [len(left) for left in expired] == [6, 1]  # in its batch, and alone; no other item waits for a limit
 
 
 def test_where_all_are_worked_on_together_each_is_tried_alone() -> None:
