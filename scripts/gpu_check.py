@@ -8,7 +8,8 @@ are compiled in batches, for both targets, and must agree as the tests' executio
 functions to the bit. Exit code 1 if any differs or fails.
 
 With `--canaries`, the wrong programs of tests/stepTP/canaries.py and their twins are verified on both targets: each
-wrong one must be refused and each twin accepted, on `cuda` as on `llvm`. `--targets llvm` asks the CPU alone.
+wrong one must be refused and each twin accepted, on `cuda` as on `llvm`. `--targets llvm`, after REPORT.json, asks
+the CPU alone.
 """
 
 import argparse
