@@ -182,6 +182,11 @@ def test_arguments_may_address_anything() -> None:
         steps += [strategy("loop_reorder")(outer=path, inner=inner) for inner in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("reduction_factorization")(path=path, tensor=t, parts=2) for t in "ACD"]  # pyright: ignore[reportCallIssue]
+        steps += [
+            strategy("expression_splitting")(path=path, within=within, before=before)  # pyright: ignore[reportCallIssue]
+            for within in ((), (0,), (1,), (1, 0), (7,))
+            for before in (1, 9)
+        ]
         steps += [strategy("precompute_indices")(path=path, within=within) for within in ((), (1,), (1, 0), (7,))]  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("cache_read_write")(path=path, tensor=tensor, scope=scope, side=side)  # pyright: ignore[reportCallIssue]
