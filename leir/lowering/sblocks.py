@@ -1,4 +1,5 @@
-"""A program as TVMScript with SBlocks, the form of TVM's scheduled TIR: to compare how many tokens each form takes.
+"""A program as TVMScript with SBlocks, the form of TVM's scheduled TIR: to compare how many tokens each form takes, and
+to ask TVM's own scheduler what it holds legal.
 
 Each equation is an SBlock over block variables, one for each loop around it, with the regions that it reads and writes;
 an accumulation starts itself in `T.init` where it may. Temporaries are allocated by the root block or where the program
@@ -36,6 +37,11 @@ _SCOPES = {"g": "global", "s": "shared", "l": "local"}
 
 def tvmscript_sblocks(program: Program) -> str:
     """The program's TVMScript, for a program that `check` accepts."""
+    return script(sblock_function(program))
+
+
+def sblock_function(program: Program) -> tirx.PrimFunc:
+    """The function that `tvmscript_sblocks` prints, which TVM can schedule. Each block has the name of its tensor."""
     known = tensors(program)
     starts = initial_values(program, known)
     filled = with_fills(program, known, "llvm", without=starts)
@@ -53,7 +59,7 @@ def tvmscript_sblocks(program: Program) -> str:
     parameters = [buffers[d.tensor] for d in (*program.inputs, *program.outputs)]
     function = tirx.PrimFunc(parameters, root).with_attr({"global_symbol": "main", "tirx.noalias": True, "s_tir": True})
     assert isinstance(function, tirx.PrimFunc)
-    return script(function)
+    return function
 
 
 @dataclass(frozen=True, slots=True)
