@@ -7,18 +7,21 @@ differ by design in what `REASONS` lists, which is asserted too: no other differ
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
 import pytest
+import tvm
 from tvm.s_tir import Schedule, ScheduleError
 
 from leir.check import check
 from leir.edit import walk
+from leir.interp import interpret
 from leir.lowering.sblocks import sblock_function
 from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Equation, Loop, Path, Program
 from strategies.base import Refused
 from strategies.catalog import parse_step
-from tests.programs import keyed
+from tests.programs import keyed, random_inputs
 
 Primitive = Callable[[Schedule, list], object]
 
@@ -138,3 +141,29 @@ def test_loop_strategies_agree_with_tvm(capsys: pytest.CaptureFixture[str]) -> N
     assert {key for key in counts if ": both" not in key} == set(REASONS)
     assert all(counts[f"{name}: both accept"] for name in ("loop_split", "loop_reorder", "loop_parallelization"))
     assert counts["loop_parallelization: both refuse"] and counts["reduction_factorization: both refuse"]
+
+
+@pytest.mark.slow
+def test_what_tvm_schedules_computes_the_same() -> None:
+    compared = 0
+    for seed in range(12):
+        program = nest(seed)
+        if len(program.body) > 1:
+            continue
+        function, inputs = sblock_function(program), random_inputs(program, seed, "integers")
+        expected = interpret(program, inputs)["C"]
+        draw = keyed("scheduled", seed)
+        apart = ("loop_binding", "loop_vectorization")  # TVM runs no GPU kernel on a CPU, and vectors differ by strides
+        chosen = draw.sample([q for q in questions(program) if q[0]["strategy"] not in apart], 3)
+        for step, primitive in chosen:
+            schedule = accepted_by_tvm(function, primitive, "C")
+            if schedule is None:
+                continue
+            after = parse_step(step).apply(program).program
+            buffers = [tvm.runtime.tensor(inputs[d.tensor]) for d in program.inputs]
+            result = tvm.runtime.tensor(np.zeros_like(expected))
+            tvm.compile(schedule.mod, target="llvm")["main"](*buffers, result)
+            assert np.array_equal(result.numpy(), expected)
+            assert np.array_equal(interpret(after, inputs)["C"], expected)
+            compared += 1
+    assert compared >= 12
