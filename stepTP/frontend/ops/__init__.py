@@ -3,10 +3,12 @@
 from stepTP.frontend.ops import (
     activations,
     attention,
+    creation,
     division,
     gather,
     linear_algebra,
     logic,
+    losses,
     normalisation,
     pointwise,
     pools,
@@ -22,6 +24,7 @@ from stepTP.frontend.ops import (
 )
 
 __all__ = [
-    "activations", "attention", "division", "gather", "linear_algebra", "logic", "normalisation", "pointwise", "pools",
-    "recurrence", "reduce", "refused", "resample", "scan", "scatter", "search", "shape", "windows",
+    "activations", "attention", "creation", "division", "gather", "linear_algebra", "logic", "losses", "normalisation",
+    "pointwise", "pools", "recurrence", "reduce", "refused", "resample", "scan", "scatter", "search", "shape",
+    "windows",
 ]  # fmt: skip

@@ -70,7 +70,7 @@ BINARY = {
     "mul.Scalar": "x*y",
     "div.Tensor": "x/y",
     "div.Scalar": "x/y",
-    "xlogy.Tensor": "if_then_else(x==0.0,0.0,x*log(y))",
+    **dict.fromkeys(("xlogy.Tensor", "xlogy.Scalar_Self", "xlogy.Scalar_Other"), "if_then_else(x==0.0,0.0,x*log(y))"),
     "hypot": (
         "if_then_else(x==0.0&&y==0.0||abs(x)==inf||abs(y)==inf,max(abs(x),abs(y)),"
         "max(abs(x),abs(y))*sqrt(1.0+(min(abs(x),abs(y))/max(abs(x),abs(y)))*(min(abs(x),abs(y))/max(abs(x),abs(y)))))"

@@ -131,6 +131,17 @@ def deviation(e: Emitter, x: Value, dims: Dims = None, *, correction: float | No
     return _spread(e, "sqrt(x/y)", x, dims, correction)
 
 
+@emits("var", "std")
+def spread_of_all(e: Emitter, x: Value, unbiased: bool = True) -> Value:
+    return spread_with_flag(e, x, None, unbiased)
+
+
+@emits("var.dim", "std.dim")
+def spread_with_flag(e: Emitter, x: Value, dims: Dims, unbiased: bool = True, keepdim: bool = False) -> Value:
+    """The older signature; `unbiased` is Bessel's correction."""
+    return _spread(e, "x/y" if "var" in e.op else "sqrt(x/y)", x, dims, int(unbiased))
+
+
 def _freedom(e: Emitter, x: Value, over: Sequence[int], correction: float | None) -> float:
     freedom = count(x, over) - (1 if correction is None else correction)
     if freedom <= 0:

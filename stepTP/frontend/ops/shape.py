@@ -1,4 +1,4 @@
-"""Views, which cost no nest; pieces put together; tensors known without input."""
+"""Views, which cost no nest; pieces put together."""
 
 from collections.abc import Sequence
 from math import prod
@@ -7,7 +7,6 @@ from typing import Any
 from leir.syntax import Binary, Expr, Select
 from stepTP.frontend.emitter import Emitter, axes, conjunction, converted
 from stepTP.frontend.indices import Index, expression, inside, quotient, remainder, reshaped
-from stepTP.frontend.ops.pointwise import pointwise
 from stepTP.frontend.table import emits
 from stepTP.frontend.values import Point, Scalar, Value, broadcast, constant, literal
 
@@ -237,40 +236,3 @@ def triangle(e: Emitter, x: Value, diagonal: int = 0) -> Value:
         return Select(Binary("<=", expression(small), expression(large)), x.element(point), zero)
 
     return e.fill(e.result(), element)
-
-
-@emits("zeros", "zeros_like", "new_zeros", "empty.memory_format", "empty_like", "new_empty")
-def zeros(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
-    """What is empty may hold anything: zeros too."""
-    return constant(0, e.shape(), e.dtype())
-
-
-@emits("ones", "ones_like", "new_ones")
-def ones(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
-    return constant(1, e.shape(), e.dtype())
-
-
-@emits("full", "full_like", "new_full", "scalar_tensor")
-def full(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
-    """The last argument is the number; a size or a tensor to be like may come before it."""
-    return constant(arguments[-1], e.shape(), e.dtype())
-
-
-@emits("eye", "eye.m")
-def eye(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
-    one, zero = literal(1, e.dtype()), literal(0, e.dtype())
-    return Value(e.shape(), e.dtype(), lambda p: Select(Binary("==", expression(p[0]), expression(p[1])), one, zero))
-
-
-@emits("arange")
-def arange_from_zero(e: Emitter, end: Scalar, dtype: Any = None) -> Value:
-    return arange(e, 0, end)
-
-
-@emits("arange.start", "arange.start_step")
-def arange(e: Emitter, start: Scalar, end: Scalar, step: Scalar = 1, dtype: Any = None) -> Value:
-    """Loop variables are i64, so a range of i64 is an expression; any other is a nest that converts."""
-    if e.dtype() == "i64" and isinstance(start, int) and isinstance(step, int):
-        return Value(e.shape(), "i64", lambda point: expression(point[0] * step + start))
-    position = Value(e.shape(), "i64", lambda point: expression(point[0]))
-    return pointwise(e, "y+x*z", position, start, step)
