@@ -16,15 +16,15 @@ import torch
 
 from leir.canonical import state_id
 from leir.edit import walk_enclosed
-from leir.lowering import Executable, compile_cuda
+from leir.lowering import CudaCompileError, Executable, compile_cuda
 from leir.syntax import Equation, Loop, Program
 from schedules.trajectory import Trajectory
 from stepTP.verify.measure.baseline import bound_outermost
 
 Tensors = dict[str, torch.Tensor]
 
-ITERATION_S = 1e-8  # of one thread that waits for memory: a coarse figure, to leave out what would take too long
-LONGEST_S = 5.0  # of a state that is still run
+ITERATION_S = 1e-7  # of one thread that waits for memory: a coarse figure, to leave out what would take too long
+LONGEST_S, LONGEST_SOURCE_S = 3.0, 15.0  # of what is still run
 ROUND_S, ROUNDS, MOST_RUNS = 0.02, 7, 50
 LIMIT_SIZE = 4096  # of the product that gives the limit of arithmetic
 LIMIT_BYTES = 1 << 28  # that the copy reads
@@ -77,34 +77,45 @@ def measure(
 ) -> dict[str, Any]:
     """The report on a trajectory: `states` by number, `source_s`, `eager_s`, the `limit` and what is reached of it.
 
-    `turn` is entered when all programs are compiled and the GPU is needed. Raises ValueError where a result is wrong.
+    `turn` is entered when all programs are compiled and the GPU is needed. A state that does not compile or run, or
+    whose result is wrong, has an `error` in place of `seconds`. The source is timed where more than one state is.
     """
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     wanted = operator(name, size)
     quick = [number for number in numbers if seconds_at_least(found.states[number]) < LONGEST_S]
+    compiled = {number: _compiled(found.states[number]) for number in quick}
     source = bound_outermost(found.states[0])
-    compiled = {number: compile_cuda([found.states[number]], contraction=True)[0] for number in quick}
-    baseline = compile_cuda([source], contraction=True)[0] if seconds_at_least(source) < LONGEST_S else None
+    is_timed = len(numbers) > 1 and seconds_at_least(source) < LONGEST_SOURCE_S
+    baseline = _compiled(source) if is_timed else "not timed"
     with turn, torch.no_grad():
         given = _inputs(found.states[0])
         expected = wanted.eager({key: value.double() for key, value in given.items()})
         eager_s = _time(lambda: wanted.eager(given))
-        source_s = _measured(baseline, given, expected, wanted.terms) if baseline else None
         limit_s, limit = _limit(found.states[0], wanted)
-        states: list[dict[str, Any]] = []
-        for number in quick:
-            taken = _measured(compiled[number], given, expected, wanted.terms)
-            states.append({"number": number, "state_id": state_id(found.states[number]), "seconds": taken})
+        states = [
+            {"number": number, "state_id": state_id(found.states[number])}
+            | _measured(compiled[number], given, expected, wanted.terms)
+            for number in quick
+        ]
+        timed_source = _measured(baseline, given, expected, wanted.terms)
     report: dict[str, Any] = {
-        "device": torch.cuda.get_device_name(), "torch": torch.__version__, "eager_s": eager_s, "source_s": source_s,
-        "limit": limit, "limit_s": limit_s, "states": states,
+        "device": torch.cuda.get_device_name(), "torch": torch.__version__, "eager_s": eager_s,
+        "source": timed_source, "limit": limit, "limit_s": limit_s, "states": states,
         "left_out": [number for number in numbers if number not in quick],
     }  # fmt: skip
-    if states:
+    if states and "seconds" in states[-1]:
         last = states[-1]["seconds"]
         report |= {"seconds": last, "over_eager": eager_s / last, "of_limit": limit_s / last}
-        report |= {"over_source": source_s / last} if source_s else {}
+        report |= {"over_source": timed_source["seconds"] / last} if "seconds" in timed_source else {}
     return report
+
+
+def _compiled(program: Program) -> Executable | str:
+    """The program for the GPU, or why it does not compile."""
+    try:
+        return compile_cuda([program], contraction=True)[0]
+    except CudaCompileError as error:
+        return str(error)
 
 
 def _inputs(program: Program) -> Tensors:
@@ -114,28 +125,35 @@ def _inputs(program: Program) -> Tensors:
     }
 
 
-def _measured(executable: Executable, given: Tensors, expected: torch.Tensor, terms: int) -> float:
-    """Seconds of a run, once its result is found right."""
+def _measured(executable: Executable | str, given: Tensors, expected: torch.Tensor, terms: int) -> dict[str, Any]:
+    """The `seconds` of a run, its result found right; or the `error`."""
+    if isinstance(executable, str):
+        return {"error": executable}
     buffers = [
         given[p.name] if p.name in given else torch.full(p.shape, math.nan, device="cuda")
         for p in executable.parameters
     ]
     function = executable.module[executable.name]
-    seconds = _time(lambda: function(*buffers))
+    try:
+        seconds = _time(lambda: function(*buffers))
+    except RuntimeError as error:  # of the driver, through TVM or PyTorch
+        return {"error": str(error)}
     (result,) = (b for p, b in zip(executable.parameters, buffers, strict=True) if p.role == "output")
     # Roundings of a sum grow with its terms at most: beyond that, something else is wrong. NaN is never below.
     apart = float((result - expected).abs().max() / expected.abs().max())
     if not apart <= (terms + 16) * 2.0**-24:
-        raise ValueError(f"the result is {apart:.2e} of the largest value away from PyTorch's")
-    return seconds
+        return {"error": f"the result is {apart:.2e} of the largest value away from PyTorch's"}
+    return {"seconds": seconds, "apart": apart}
 
 
 def _time(work: Callable[[], object]) -> float:
-    """Seconds of one run: the median of several rounds of runs; of a long run, itself."""
-    work()
+    """Seconds of one run: the median of several rounds of runs, warm; of a run of a second or more, the first."""
+    first = next(_laps(work, 1, 1))
+    if first > 1.0:
+        return first
     once = next(_laps(work, 1, 1))
     if once > ROUND_S:
-        return statistics.median([once, *_laps(work, 1, 2)]) if once < 1.0 else once
+        return statistics.median([once, *_laps(work, 1, 2)])
     runs = max(1, min(MOST_RUNS, int(ROUND_S / max(once, 1e-6))))
     return statistics.median(_laps(work, runs, ROUNDS))
 

@@ -53,7 +53,7 @@ def main(given: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps(report, indent=1) + "\n")
     _print(report)
-    return 0
+    return 1 if any("error" in state for state in report.get("measured", {}).get("states", ())) else 0
 
 
 def trajectory(name: str, size: tuple[int, ...], tiles: dict[str, Any]) -> Trajectory:
@@ -75,12 +75,14 @@ def _turn(lock: Path | None) -> Iterator[None]:
 
 def _print(report: dict[str, Any]) -> None:
     measured = report.get("measured", {})
-    seconds = {state["number"]: state["seconds"] for state in measured.get("states", ())}
+    notes = {
+        state["number"]: f"  {state['seconds'] * 1e3:.4f} ms" if "seconds" in state else f"  {state['error']}"
+        for state in measured.get("states", ())
+    }
     print(report["source"])
     for number, step in enumerate(report["steps"], 1):
         shown = json.dumps({"strategy": step["strategy"], "args": step["args"]})
-        taken = f"  {seconds[number] * 1e3:.4f} ms" if number in seconds else ""
-        print(f"{number:3} {step['state_id'][:12]} {shown}{taken}")
+        print(f"{number:3} {step['state_id'][:12]} {shown}{notes.get(number, '')}")
     print(report["result"])
     print(f"{len(report['steps'])} steps in {report['built_s']:.1f} s of processor time")
     if "seconds" in measured:

@@ -37,7 +37,7 @@ CASES = (
             {"block": [64, 4, 28], "thread": [8, 4]},
             {"block": [64, 4, 56], "thread": [8, 8]},
             {"block": [64, 4, 56], "thread": [8, 4]},
-            {"block": [64, 8, 28], "thread": [8, 4], "chunk": 4},
+            {"block": [64, 8, 28], "thread": [8, 4]},
         ),
     ),
     Case(
@@ -45,8 +45,8 @@ CASES = (
         (32, 128, 28, 28, 128),
         (
             {"block": [64, 4, 28], "thread": [8, 4]},
-            {"block": [128, 4, 28], "thread": [16, 4], "chunk": 4},
-            {"block": [64, 7, 28], "thread": [8, 4], "chunk": 4},
+            {"block": [128, 4, 28], "thread": [16, 4]},
+            {"block": [64, 7, 28], "thread": [8, 4]},
         ),
     ),
     Case(

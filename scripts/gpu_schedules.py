@@ -12,13 +12,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from schedules.sizes import CASES, Case
 
-TIMEOUT_S = 300  # of one process, waiting for its turn included
+TIMEOUT_S = 280  # of one process, waiting for its turn included
 
 
 def main() -> int:
@@ -33,11 +33,15 @@ def main() -> int:
         if options.only in (None, case.name)
         for number, tiles in enumerate(case.tiles)
     ]
+    jobs.sort(key=lambda job: job[2] == "all")  # what is quick first
+    reports: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.workers) as pool:
         started = [pool.submit(run, *job, Path(folder), number) for number, job in enumerate(jobs)]
-        reports = [future.result() for future in started]
-        if options.json:
-            options.json.write_text(json.dumps(reports, indent=1) + "\n")
+        for future in as_completed(started):
+            reports.append(future.result())
+            print(_line(reports[-1]), flush=True)
+            if options.json:
+                options.json.write_text(json.dumps(reports, indent=1) + "\n")
     print_table(reports)
     return 1 if any("failed" in report for report in reports) else 0
 
@@ -55,11 +59,13 @@ def run(case: Case, tiles: dict[str, Any], which: str, folder: Path, number: int
     except subprocess.TimeoutExpired:
         report["failed"] = f"not done after {TIMEOUT_S} s"
     else:
-        if done.returncode == 0:
+        if out.is_file():
             report = json.loads(out.read_text())
+            wrong = [state for state in report["measured"]["states"] if "error" in state]
+            if wrong:
+                report["failed"] = "\n".join(f"state {state['number']}: {state['error'][:500]}" for state in wrong)
         else:
             report["failed"] = done.stderr.strip()[-2000:]
-    print(_line(report), flush=True)
     return report
 
 
@@ -74,8 +80,8 @@ def print_table(reports: list[dict[str, Any]]) -> None:
             key = (report["name"], tuple(report["size"]))
             if key not in best or report["measured"]["seconds"] < best[key]["measured"]["seconds"]:
                 best[key] = report
-            if report["measured"]["source_s"]:
-                sources.setdefault(key, report["measured"]["source_s"])
+            if "seconds" in report["measured"]["source"]:
+                sources[key] = report["measured"]["source"]["seconds"]
     for (name, size), report in best.items():
         found = report["measured"]
         over = f"{sources[name, size] / found['seconds']:.0f}x" if (name, size) in sources else "-"
@@ -88,11 +94,11 @@ def print_table(reports: list[dict[str, Any]]) -> None:
 
 def _line(report: dict[str, Any]) -> str:
     head = f"{report['name']} {'x'.join(map(str, report['size']))} {json.dumps(report['tiles'])}"
-    if "failed" in report:
-        return f"{head}: FAILED\n{report['failed']}"
-    found = report["measured"]
-    times = f"{found['seconds'] * 1e3:.4f} ms, {found['over_eager']:.3f} of PyTorch, {found['of_limit']:.3f} of limit"
-    return f"{head}: {times}"
+    found = report.get("measured", {})
+    if "seconds" in found:
+        share = f"{found['over_eager']:.3f} of PyTorch, {found['of_limit']:.3f} of limit"
+        head = f"{head}: {found['seconds'] * 1e3:.4f} ms, {share}"
+    return f"{head}\nFAILED: {report['failed']}" if "failed" in report else head
 
 
 if __name__ == "__main__":
