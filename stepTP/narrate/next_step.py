@@ -24,10 +24,10 @@ def next_step(before: Program, after: Program, taken: Step, changed: Sequence[Ch
         return None
     (change,) = changed
     old, new = ((change.at - 1, change.at - 1 + len(lines)) for lines in (change.old, change.new))
-    tried = 0
+    tried, page = 0, strategy(taken.strategy).page()
     for kind in strategies():
-        if kind.name == taken.strategy:
-            continue
+        if kind.name == taken.strategy or f"Inverse: {kind.name}" in page:
+            continue  # a part of the step undone is nothing that it makes possible
         known, offered = _offered(before, kind.name), _offered(after, kind.name)
         for shown, candidate in reversed(offered.values() if len(offered) > len(known) else ()):
             if not _is_there(shown, before, new) or any(step_json(s) in known for s in _likes(shown, old, new)):
