@@ -154,7 +154,7 @@ class _Translator:
         self.left_out = left_out
         self.nodes = _live_nodes(exported)
         self.by_name = {node.name: node for node in exported.graph.nodes}
-        self.last = next(reversed(exported.graph.nodes))
+        self.last = next(iter(reversed(exported.graph.nodes)))  # PyTorch 2.11 gives no iterator here
         self.values: dict[torch.fx.Node, Any] = {}
         self.names: dict[str, str] = {}
         self.constants: dict[str, np.ndarray] = {}
