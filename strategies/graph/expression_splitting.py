@@ -3,7 +3,7 @@
     Before    K^{n}_{x}[C_{x}=...f(y)...;]
     After     K^{m}_{y}[T_{y}=f(y);] K^{n}_{x}[C_{x}=...T_{y}...;]
 
-The new nest goes right before the statement `level` steps down the path: before the whole outermost nest for 1, before
+The new nest goes right before the statement `before` steps down the path: before the whole outermost nest for 1, before
 the equation itself for the path's length. It has the loops in between that the part depends on, and the temporary has a
 dimension for each of them and for each loop around. Guards and choices in between that depend on those loops alone, and
 read no tensor, are kept as guards.
