@@ -23,11 +23,19 @@ def report(counts: Counter[str], tried: list[Program]) -> None:
 def test_every_legal_step_keeps_the_meaning(capsys: pytest.CaptureFixture[str]) -> None:
     counts: Counter[str] = Counter()
     tried: list[Program] = []
-    for name, program in programs(range(60)):
+    for name, program in programs(range(10)):
         tried.append(program)
-        counts += judge(name, list(walk(name, program, strategies(), depth=2, each=2)))
+        counts += judge(name, list(walk(name, program, strategies(), depth=1, each=3)))
     with capsys.disabled():
         report(counts, tried)
+    assert all(counts[f"{each.name} legal"] >= 3 for each in strategies())
+
+
+@pytest.mark.slow
+def test_twenty_legal_steps_of_each_strategy_keep_the_meaning() -> None:
+    counts: Counter[str] = Counter()
+    for name, program in programs(range(60)):
+        counts += judge(name, list(walk(name, program, strategies(), depth=2, each=2)))
     assert all(counts[f"{each.name} legal"] >= 20 for each in strategies())
 
 
@@ -44,7 +52,7 @@ def test_every_legal_step_keeps_the_meaning_of_many_programs(capsys: pytest.Capt
 
 def test_long_walks_over_the_patterns() -> None:
     counts: Counter[str] = Counter()
-    for number, (name, program) in enumerate(programs(range(0))):
+    for number, (name, program) in list(enumerate(programs(range(0))))[::3]:
         assert number < len(PATTERNS)
         counts += judge(f"long {name}", list(walk(f"long {name}", program, strategies(), depth=5, each=1)))
     assert counts.total() > 100
