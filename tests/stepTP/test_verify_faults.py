@@ -271,9 +271,10 @@ def test_a_module_whose_import_kills_the_process(tmp_path: Path, monkeypatch: py
 
 
 PARENT = """
-import sys
+import signal, sys
 from pathlib import Path
 from stepTP.verify.pool import Pool
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 with Pool(workers=2, timeout_s=600) as pool:
     hanging = [pool.submit("tests.stepTP.faults.breed_and_hang", {"mark": f"{sys.argv[1]}/{n}"}) for n in range(2)]
     print("started", flush=True)

@@ -217,8 +217,9 @@ def test_near_jobs_share_a_worker() -> None:
 
 
 PARENT = textwrap.dedent("""
-    import sys
+    import signal, sys
     from stepTP.verify.pool import Pool
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     with Pool(workers=2, timeout_s=600) as pool:
         for process in [pool.submit("tests.stepTP.faults.process_id", {"seconds": 0.3}) for _ in range(2)]:
             print(process.result(), flush=True)

@@ -57,8 +57,8 @@ def test_rows_replay_and_changed_ones_do_not(tiny: Path, tmp_path: Path) -> None
 def test_rows_verify_and_wrong_ones_do_not(tiny: Path, tmp_path: Path) -> None:
     steps, programs = rows(tiny / "steps.jsonl"), (tiny / "programs.jsonl").read_text()
     wrong = json.loads(json.dumps(steps[0]))
-    head, body = wrong["leir_before"].split("\n", 1)
-    wrong["leir_after"] = f"{head}\n{body.replace('=exp(', '=1.001*exp(')}"
+    head, output = wrong["leir_before"].rsplit("=", 1)  # the last equation's value is an output's
+    wrong["leir_after"] = f"{head}=1.001*({output.replace(';', ');', 1)}"
     assert wrong["leir_after"] != wrong["leir_before"]
     text = "".join(json.dumps(row) + "\n" for row in (wrong, *steps[1:]))
     (tmp_path / "steps.jsonl").write_text(text + programs)

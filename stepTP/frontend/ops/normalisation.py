@@ -122,28 +122,6 @@ def composite_batch_norm(
     return batch_norm_with_statistics(e, x, weight, bias, centre, spread, momentum, eps)[0]
 
 
-@emits("instance_norm")
-def instance_norm(
-    e: Emitter,
-    x: Value,
-    weight: Value | None,
-    bias: Value | None,
-    centre: Value | None,
-    spread: Value | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> Value:
-    """Statistics of each sample and channel, or the running ones."""
-    if use_input_stats:
-        return group_norm(
-            e, x, weight, bias, x.shape[0], x.shape[1], count(x, range(2, len(x.shape))), x.shape[1], eps
-        )[0]
-    assert centre is not None and spread is not None
-    return batch_norm_with_statistics(e, x, weight, bias, centre, spread, momentum, eps)[0]
-
-
 @emits("_native_batch_norm_legit_functional")
 def functional_batch_norm(
     e: Emitter,
