@@ -13,6 +13,7 @@ from leir.parser import parse
 from leir.printer import to_text
 from stepTP import intake
 from stepTP.frontend import Translation, TranslationVerdict, translate, verify_translation
+from stepTP.frontend.verification import _longest_sum
 from tests.stepTP.agreement import Calls, draw
 
 
@@ -194,3 +195,16 @@ def test_the_report_on_a_file_names_the_cause() -> None:
     assert (report["status"], report["cause"]) == ("unsupported", "unsupported-op")
     report = intake.translate({"code": IDLE_ARGUMENT + "0 / 0\n", "file": "broken.py"})
     assert (report["status"], report["cause"]) == ("error", "source-error")
+
+
+@pytest.mark.parametrize(
+    ("body", "terms"),
+    [
+        ("L^{4,6}_{i,j}[C_i+=A_{i,j};]", 6),
+        ("L^{4,6}_{i,j}[D+=A_{i,j};]L^4_i[C_i=D;]", 24),
+        ("L^{4,6}_{i,j}[C_i max=A_{i,j};]", 1),
+        ("L^{4,6}_{i,j}[D_{i,j}=A_{i,j};C_i=D_{i,0};]", 1),
+    ],
+)
+def test_the_slack_counts_the_terms_of_the_longest_sum(body: str, terms: int) -> None:
+    assert _longest_sum(parse(f"in A_{{4,6}};out C_4;{body}")) == terms
