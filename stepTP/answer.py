@@ -1,6 +1,6 @@
 """The answer of a step, `{"strategy": ..., "args": {...}, "leir": "..."}`: what a label is and what a model replies.
 
-`write_answer` makes the label, `FORM` says in a prompt what is wanted, and `read_answer` finds the answer in a model's
+`write_answer` makes the label, `form` says in a prompt what is wanted, and `read_answer` finds the answer in a model's
 reply. A reply is hostile text: reading it takes time in proportion to its length, and any text gives an `Answer` or
 `NotAnAnswer`. Call it where the recursion limit is Python's default: JSON is nested as deep as that allows.
 """
@@ -15,15 +15,26 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from stepTP.records import Step
 
 LONGEST = 1 << 18  # characters of a reply after its thought
-FORM = (
-    'Answer with one JSON object, {"strategy": NAME, "args": {...}, "leir": PROGRAM}: the strategy, its arguments, '
-    "and the program after the step as LEIR text. What you think goes between <think> and </think>, before it."
-)
 _END_OF_THOUGHT = "</think>"
 _START = re.compile(r'\{\s*"(?:strategy|args|leir)"\s*:')  # braces of LEIR and prose begin no answer
 _TRIES = 64  # objects that are begun and are no JSON
 _DIGITS = 19  # of an integer: what i64 has
 _DEEPEST = 16  # lists and objects inside each other
+
+
+def form(*, leir: bool = True, thought: bool = True) -> str:
+    """How a prompt asks for an answer: with the program after the step or without, after a thought or at once."""
+    wanted = (
+        '{"strategy": NAME, "args": {...}, "leir": PROGRAM}: the strategy, its arguments, and the program after the '
+        "step as LEIR text."
+        if leir
+        else '{"strategy": NAME, "args": {...}}: the strategy and its arguments.'
+    )
+    before = " What you think goes between <think> and </think>, before it." if thought else ""
+    return f"Answer with one JSON object, {wanted}{before}"
+
+
+FORM = form()
 
 
 class NotAnAnswer(ValueError):
@@ -60,9 +71,16 @@ class Answer(BaseModel):
         return Step(strategy=self.strategy, args=self.args)
 
 
-def write_answer(step: Step, leir: str) -> str:
-    """The answer of a step: one line of JSON."""
-    return json.dumps({"strategy": step.strategy, "args": step.args, "leir": leir}, separators=(", ", ": "))
+def write_answer(step: Step, leir: str | None) -> str:
+    """The answer of a step, one line of JSON; None: without the program after it."""
+    program = {} if leir is None else {"leir": leir}
+    text = json.dumps({"strategy": step.strategy, "args": step.args, **program}, separators=(", ", ": "))
+    return text.replace("<think>", "\\u003cthink>").replace("</think>", "\\u003c/think>")  # only thoughts have marks
+
+
+def with_thought(reasoning: str, answer: str) -> str:
+    """A reply: what was thought, then the answer, as `read_answer` takes it apart."""
+    return f"<think>\n{reasoning.strip()}\n</think>\n\n{answer}"
 
 
 def read_answer(text: str) -> Answer:

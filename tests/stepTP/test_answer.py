@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stepTP.answer import FORM, LONGEST, Answer, NotAnAnswer, read_answer, write_answer
+from stepTP.answer import FORM, LONGEST, Answer, NotAnAnswer, form, read_answer, with_thought, write_answer
 from stepTP.records import Step
 
 PROGRAM = "in A_4;out C_4;\nL^4_i[C_i=A_i;]\n"
@@ -26,6 +26,7 @@ values = st.recursive(
 )
 
 
+@example("</think>", {"<think>": "</think>"}, "<think>")
 @given(st.text(), st.dictionaries(st.text(), values, max_size=3), st.text())
 def test_what_is_written_is_read_back(strategy: str, args: dict[str, Any], leir: str) -> None:
     step = Step(strategy=strategy, args=args)
@@ -53,8 +54,18 @@ def test_a_step_or_a_program_alone_is_an_answer() -> None:
     assert read_answer('{"leir": "x"}').step is None
 
 
+def test_a_step_without_its_program_after_a_thought() -> None:
+    reply = with_thought(' {"strategy": "other", "args": {}}\n', write_answer(STEP, None))
+    assert reply.startswith('<think>\n{"strategy": "other"')
+    assert read_answer(reply) == Answer(strategy=STEP.strategy, args=STEP.args)
+
+
 def test_the_prompt_names_the_keys_of_the_schema() -> None:
     assert all(f'"{key}"' in FORM for key in Answer.model_fields)
+    assert "<think>" in FORM
+    bare = form(leir=False, thought=False)
+    assert '"args"' in bare
+    assert not any(part in bare for part in ("leir", "LEIR", "think"))
 
 
 @pytest.mark.parametrize(
