@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from stepTP.filter import entropy
 from stepTP.manifest import RunError, intact, load_manifest
+from stepTP.narrate.variety import variety
 from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, StepRow, read_rows
 
 Shape = TypeVar("Shape", StepRow, ProgramRow, RejectedRow, RefusalRow)
@@ -50,6 +51,7 @@ def statistics(folder: Path) -> dict[str, Any]:
         "rejected": _count(rejected, lambda row: f"{row.stage}: {row.cause}"),
         "refusals": _count(refusals, lambda row: f"{row.strategy}: {row.facts[-1].name}"),
         "verification": _errors(steps),
+        "reasoning": variety((row.strategy, row.reasoning) for row in steps),
         "tokens": _tokens(steps),
     }
 

@@ -5,7 +5,8 @@ prints as `{"strategy": name, "args": {...}}` and `apply` replays it exactly. `s
 reads steps back.
 
 A module's docstring is its page in the catalog: one sentence; Before and After in LEIR with metavariables; "Legal
-when"; "Pays when"; "Inverse".
+when"; "Pays when"; "Leads to", the strategies that often follow, which reasoning looks at first (may be left out);
+"Inverse".
 
 For the reasoning text a strategy gives `choice` (why this step, here), `change` (what becomes of the program) and
 `effect` (what it costs or saves, what it makes possible): sentences with `{placeholders}`, which `terms` computes from

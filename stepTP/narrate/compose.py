@@ -1,10 +1,14 @@
 """A reasoning from its sections: one form of each, chosen by the record's hash, within a length."""
 
 import re
+from functools import lru_cache
 
 from stepTP.draw import digest
 from stepTP.narrate.context import Context
-from stepTP.narrate.sections import Part, bottleneck, change, choice, effect, legality, state
+from stepTP.narrate.decision import choice, legality
+from stepTP.narrate.outcome import change, effect
+from stepTP.narrate.part import Form, Part
+from stepTP.narrate.situation import bottleneck, state
 
 LENGTH = 340  # tokens, about: by the tokenizer the longest texts are a little longer
 _SECTIONS = (state, bottleneck, choice, legality, change, effect)
@@ -20,12 +24,13 @@ def compose(context: Context) -> str:
     return "\n\n".join(" ".join(text.split()) for text in texts if text)
 
 
+@lru_cache(maxsize=1024)  # a part is measured each time that another gives way
 def length(text: str) -> int:
     """About how many tokens a text is in Qwen's vocabulary, without it: the same wherever a build runs."""
     return sum(1 + (len(piece) - 1) // 7 if piece[0].isalpha() else 1 for piece in _PIECE.findall(text))
 
 
-def _form(context: Context, section: str, forms: tuple[tuple[Part, ...], ...]) -> list[Part]:
+def _form(context: Context, section: str, forms: tuple[Form, ...]) -> list[Part]:
     return list(forms[int.from_bytes(digest(context.key, "form", section)[:4], "big") % len(forms)])
 
 

@@ -29,6 +29,7 @@ class Context:
 
     key: str
     step: Step
+    level: str
     bit_exact: bool
     facts: tuple[FactRecord, ...]
     before: Program
@@ -69,6 +70,7 @@ def gather(
     return Context(
         key=key,
         step=step,
+        level=taken.level,
         bit_exact=bit_exact,
         facts=tuple(fact for fact in facts if fact.name not in GENERIC_FACTS),
         before=old,
@@ -78,7 +80,7 @@ def gather(
         changed=changed,
         others=others,
         refused=refused,
-        enabled=next_step(old, new, step, changed),
+        enabled=next_step(key, old, new, step, changed),
         choice=usable(taken.choice[:-1], terms) or usable(taken.choice[-1:], terms),
         change=usable(taken.change, terms),
         effect=usable(taken.effect, terms),

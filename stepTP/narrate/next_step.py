@@ -1,36 +1,38 @@
 """A step that a step makes possible: the program after it offers it, and the program before it none like it."""
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from leir.canonical import state_id
 from leir.names import tensor_names
 from leir.syntax import Program
+from stepTP.draw import digest
 from stepTP.narrate.difference import Change
-from stepTP.records import Step, step_json
+from stepTP.records import Step
 from strategies.base import Refused, Strategy
-from strategies.catalog import strategies, strategy
+from strategies.catalog import names, strategy
 
-TRIED = 4  # strategies, for each step that is explained: one candidate of each
+ASKED = 6  # strategies, for each step that is explained
+TRIED = 4  # of the steps that these offer, one a strategy
+_NAME = re.compile(r"[a-z_]+")
 
 
-def next_step(before: Program, after: Program, taken: Step, changed: Sequence[Change]) -> Step | None:
+def next_step(key: str, before: Program, after: Program, taken: Step, changed: Sequence[Change]) -> Step | None:
     """A legal step of another strategy where the program changed, whose like the program before does not offer.
 
-    The strategy must have more candidates than before: a loop that only moved is no new one. Few are tried: None means
-    that none was found.
+    The strategy must have more candidates than before: a loop that only moved is no new one. Few strategies are asked,
+    first those that the taken one's page names, then by the hash of `key`; None means that these gave none.
     """
     if len(changed) != 1:
         return None
     (change,) = changed
     old, new = ((change.at - 1, change.at - 1 + len(lines)) for lines in (change.old, change.new))
-    tried, page = 0, strategy(taken.strategy).page()
-    for kind in strategies():
-        if kind.name == taken.strategy or f"Inverse: {kind.name}" in page:
-            continue  # a part of the step undone is nothing that it makes possible
-        known, offered = _offered(before, kind.name), _offered(after, kind.name)
-        for shown, candidate in reversed(offered.values() if len(offered) > len(known) else ()):
-            if not _is_there(shown, before, new) or any(step_json(s) in known for s in _likes(shown, old, new)):
+    tried = 0
+    for name in _order(key, taken.strategy)[:ASKED]:
+        known, offered = set(_offered(before, name)), _offered(after, name)
+        for candidate in reversed(offered if len(offered) > len(known) else ()):
+            if candidate in known or not _is_there(candidate, before, new) or _is_like(candidate, known, old, new):
                 continue
             if tried == TRIED:
                 return None
@@ -41,36 +43,58 @@ def next_step(before: Program, after: Program, taken: Step, changed: Sequence[Ch
                 break
             if state_id(applied.program) == state_id(before):
                 continue  # that undoes the step
-            return shown
+            return Step(**candidate.to_json())
     return None
 
 
-@lru_cache(maxsize=512)  # a state's steps share what it offers, and what one step leads to is where the next begins
-def _offered(program: Program, name: str) -> dict[str, tuple[Step, Strategy]]:
-    """A strategy's candidates by their JSON, in their order."""
-    steps = ((Step(**candidate.to_json()), candidate) for candidate in strategy(name).candidates(program))
-    return {step_json(step): (step, candidate) for step, candidate in steps}
+def _order(key: str, taken: str) -> list[str]:
+    """The strategies to ask: the taken one's inverse undoes a part of it, which is nothing that it makes possible."""
+    named, inverse = _named_by(taken)
+    drawn = sorted(set(names()) - {taken, *named, *inverse}, key=lambda name: digest(key, "next", name))
+    return [*named, *drawn]
 
 
-def _is_there(step: Step, before: Program, changed: tuple[int, int]) -> bool:
+@cache
+def _named_by(taken: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The strategies that a strategy's page names, in its order: those that may follow, and its inverses."""
+    text, _, inverses = strategy(taken).page().partition("Inverse:")
+    known, undo = set(names()) - {taken}, tuple(dict.fromkeys(_NAME.findall(inverses)))
+    follow = tuple(name for name in dict.fromkeys(_NAME.findall(text)) if name in known and name not in undo)
+    return follow, tuple(name for name in undo if name in known)
+
+
+def _offered(program: Program, name: str) -> list[Strategy]:
+    """A strategy's candidates, each once, in their order."""
+    return list(dict.fromkeys(strategy(name).candidates(program)))
+
+
+def _is_there(step: Strategy, before: Program, changed: tuple[int, int]) -> bool:
     """Whether a step is about statements that changed, or about a tensor that was there before."""
-    if "tensor" in step.args:
-        return step.args["tensor"] in tensor_names(before)
-    return any(path and changed[0] <= path[0] < changed[1] for path in paths_of(step))
+    tensor = getattr(step, "tensor", None)
+    if tensor is not None:
+        return tensor in tensor_names(before)
+    return any(path and changed[0] <= path[0] < changed[1] for path in _paths(step).values())
 
 
-def _likes(step: Step, old: tuple[int, int], new: tuple[int, int]) -> Iterable[Step]:
-    """The step with the changed statement that it names replaced by each that stood in its place."""
-    yield step
-    for number in range(*old):
-        args = {
-            name: [number, *value[1:]] if isinstance(value, list) and value and new[0] <= value[0] < new[1] else value
-            for name, value in step.args.items()
-        }
-        yield Step(strategy=step.strategy, args=args)
+def _is_like(step: Strategy, known: set[Strategy], old: tuple[int, int], new: tuple[int, int]) -> bool:
+    """Whether the step was known about a statement that stood where the one it names stands."""
+    moved = {name: path for name, path in _paths(step).items() if path and new[0] <= path[0] < new[1]}
+    return any(
+        step.model_copy(update={name: (number, *path[1:]) for name, path in moved.items()}) in known
+        for number in range(*old)
+    )
 
 
-def paths_of(step: Step) -> list[list[int]]:
+def _paths(step: Strategy) -> dict[str, tuple[int, ...]]:
+    """The arguments of a step that are lists of numbers, as paths are."""
+    return {name: value for name in type(step).model_fields if _is_numbers(value := getattr(step, name))}
+
+
+def _is_numbers(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(number, int) for number in value)
+
+
+def paths_of(step: Step) -> Iterator[list[int]]:
     """The arguments of a step that are paths."""
     lists = (value for value in step.args.values() if isinstance(value, list))
-    return [value for value in lists if all(isinstance(number, int) for number in value)]
+    return (value for value in lists if all(isinstance(number, int) for number in value))

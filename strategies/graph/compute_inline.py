@@ -16,6 +16,8 @@ that every other value keeps its writer.
 Pays when: the value is cheap, or read once: a store, a load and the storage are saved, and a nest. Read more often, it
 is computed more often.
 
+Leads to: dead_code_elimination, factorization, online_softmax.
+
 Inverse: expression_splitting.
 """
 

@@ -11,6 +11,8 @@ That holds for a temporary that is read nowhere else, and for values that are ov
 
 Pays when: always; the work and the traffic of the statement are saved, and its operands may become dead in turn.
 
+Leads to: operator_fusion.
+
 Inverse: none.
 """
 

@@ -11,6 +11,8 @@ it, and an accumulation stays the first write of its tensor where its fill is se
 
 Pays when: a statement comes next to one that it can be fused with, or its operands are used again sooner.
 
+Leads to: operator_fusion.
+
 Inverse: expression_reorder.
 """
 

@@ -14,6 +14,8 @@ in range and that what it reads is written by then is proved again.
 Pays when: the part depends on fewer loops than surround it, and so is computed less often; or it can then be ordered,
 bound or tiled by itself.
 
+Leads to: operator_fission, common_subexpression_elimination.
+
 Inverse: compute_inline.
 """
 

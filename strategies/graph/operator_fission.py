@@ -14,6 +14,8 @@ kernels or phases.
 Pays when: the parts want different loop orders, tiles or bindings, or one of them is to be fused with a neighbour, or
 together they use more registers or cache than there is.
 
+Leads to: loop_reorder, loop_vectorization, set_storage_scope.
+
 Inverse: operator_fusion.
 """
 

@@ -14,6 +14,8 @@ between threads.
 Pays when: the second nest uses what the first reads or writes, so that a value is used again while it is near (a
 register, a cache) instead of after a pass over the whole tensor; and where two kernels become one.
 
+Leads to: set_storage_scope, compute_inline.
+
 Inverse: operator_fission.
 """
 

@@ -19,6 +19,8 @@ must fit D's type, or its overflow to -inf would escape the guard.
 Pays when: the pass over the data costs more than the rescaling, that is, when a row does not stay in cache or two
 kernels become one. At each value one of the two exponentials is taken, as before.
 
+Leads to: operator_fusion, set_storage_scope.
+
 Inverse: none.
 """
 

@@ -17,6 +17,8 @@ read is proved again.
 Pays when: elements are used more often than they are copied, or walked along memory when copied and across it when
 used; accumulators in registers spare a trip to memory for each term.
 
+Leads to: set_storage_layout, loop_vectorization, operator_fusion.
+
 Inverse: compute_inline (of the copy).
 """
 

@@ -12,6 +12,8 @@ and a pad must grow, so that the copy fills what is read.
 Pays when: the reads then run along memory, often enough to be worth the one pass of the copy, or a row of padding keeps
 them aligned. A weight that every step reads is the usual case.
 
+Leads to: loop_vectorization, loop_reorder.
+
 Inverse: compute_inline (of the copy).
 """
 
@@ -38,12 +40,12 @@ class LayoutTransformation(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Along {variable}, {access} moves by {stride} of {tensor}; in a copy with {new_shape} it moves by one.",
-        "From statement ({at}) on, {readers} {read} {tensor} in the layout that it came in, {shape}; a copy can have "
-        "another: {map}.",
+        "From statement ({at}) on, {readers} {read} {tensor} as it is stored, with {shape}; a copy can have another "
+        "layout: {map}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A nest at ({at}) copies {tensor} to {copy}: {map}. From there on, {access} becomes {new_access}.",
-        "{copy} takes the elements of {tensor} at ({at}), with {new_shape}; the {readers} that follow {read} it "
+        "{copy} takes the elements of {tensor} at ({at}), with {new_shape}; after that, {readers} {read} it "
         "instead: {new_access} for {access}.",
     )
     effect: ClassVar[tuple[str, ...]] = (

@@ -13,6 +13,8 @@ the table's single equation.
 Pays when: the expression is dear (divisions and remainders) and used again and again: then a load from a small table,
 which stays in cache, is cheaper.
 
+Leads to: set_storage_scope, operator_fusion.
+
 Inverse: compute_inline (of the table).
 """
 

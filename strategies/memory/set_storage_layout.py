@@ -15,6 +15,8 @@ still finds the value of the same write; that no element in use is padded away i
 Pays when: threads that run together then touch neighbouring elements, or different banks of shared memory (a row padded
 by one element), or when an array of registers gets one dimension for each thread axis and each unrolled loop.
 
+Leads to: loop_vectorization.
+
 Inverse: set_storage_layout (merge for split, a negative pad for a pad).
 """
 
@@ -45,7 +47,9 @@ class SetStorageLayout(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "{tensor} goes from {shape} to {new_shape}, and {access} becomes {new_access}.",
+        "{tensor} keeps {same_shape}, in another order: {access} becomes {new_access}.",
         "{tensor} goes from {shape} to {new_shape}: {map}. Its {count} stay as they are.",
+        "In {tensor}, {map}; {access} is written {new_access} from now on.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Its storage goes from {bytes} to {new_bytes}. Every read still finds the value of the same write: no bit "
@@ -101,9 +105,12 @@ class SetStorageLayout(Strategy):
             "tensor": self.tensor,
             "source": WORDS[old.scope],
             "shape": shape_text(old.shape),
-            "new_shape": shape_text(new.shape),
             "map": layout.map_text(),
         }
+        if old.shape == new.shape:
+            result["same_shape"] = shape_text(old.shape)
+        else:
+            result["new_shape"] = shape_text(new.shape)
         if sizes[0] == sizes[1]:
             result["same_bytes"] = f"{sizes[0]} bytes{owner}"
         else:

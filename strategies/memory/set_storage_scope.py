@@ -17,6 +17,8 @@ Pays when: a value is used soon after it is made and by the same thread (registe
 (shared memory): neither needs a trip through global memory, nor space for all iterations at once. The way outward frees
 a value for a step that needs it elsewhere.
 
+Leads to: loop_unrolling, operator_fission.
+
 Inverse: set_storage_scope.
 """
 

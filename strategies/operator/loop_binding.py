@@ -11,6 +11,8 @@ threads, is proved again. With `kind: serial` a bound loop becomes serial again,
 Pays when: the axis gets enough iterations to fill the machine (thousands of blocks, 128 to 1,024 threads a block), and
 neighbouring threads, those of `tx`, touch neighbouring elements.
 
+Leads to: loop_unrolling, cache_read_write.
+
 Inverse: loop_binding with `kind: serial`.
 """
 

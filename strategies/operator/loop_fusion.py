@@ -12,6 +12,8 @@ again.
 Pays when: neither loop has iterations enough for a GPU axis, for all cores, or for a split that fits, or the two walk
 one row of memory. Where subscripts need both parts, the division and the remainder are the price.
 
+Leads to: loop_binding, loop_split.
+
 Inverse: loop_split.
 """
 

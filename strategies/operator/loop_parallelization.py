@@ -9,6 +9,8 @@ Legal when: the loop carries no dependence, and no accumulation goes across it; 
 Pays when: the iterations are long enough to be worth a core of their own. An inner parallel loop runs serially below
 an outer one, and inside a GPU kernel, so the outermost loop that can be parallel should be.
 
+Leads to: loop_vectorization.
+
 Inverse: loop_parallelization with `kind: serial`.
 """
 

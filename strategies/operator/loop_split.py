@@ -12,6 +12,8 @@ Pays when: another step uses one of the two loops (an order that reuses cached d
 vector or unrolled loop of small extent). Alone it changes neither work nor traffic, and a tail costs one comparison an
 iteration.
 
+Leads to: loop_reorder, loop_vectorization, loop_binding.
+
 Inverse: loop_fusion.
 """
 

@@ -13,6 +13,8 @@ kinds, which are proved again, and the inner ones are serial.
 Pays when: the iterations of a tile use the same elements again, which the nest as a whole uses too far apart: a tile's
 elements fit a cache, shared memory or registers. A tile is also what a block of a GPU takes.
 
+Leads to: cache_read_write, loop_unrolling, loop_binding.
+
 Inverse: loop_reorder and loop_fusion.
 """
 

@@ -14,6 +14,8 @@ rounded otherwise.
 Pays when: the parts can run at once, as threads or lanes, where one accumulator makes every term wait for the one
 before it. The price is the memory of the parts and a second, short reduction.
 
+Leads to: loop_binding, loop_parallelization, set_storage_scope.
+
 Inverse: none in one step.
 """
 

@@ -1,6 +1,7 @@
 """Reasoning says only what is there, gives the step back, keeps its length, and differs in structure."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,12 +11,18 @@ from leir.printer import to_text
 from stepTP.expand import expand
 from stepTP.narrate.call import NotACall, call_text, parse_call
 from stepTP.narrate.compose import LENGTH, length
+from stepTP.narrate.context import Context, RefusedStep, gather
+from stepTP.narrate.decision import choice, legality
 from stepTP.narrate.difference import changes, diff_text
 from stepTP.narrate.ground import ungrounded
 from stepTP.narrate.next_step import next_step
+from stepTP.narrate.outcome import change, effect, lines_text
+from stepTP.narrate.part import Form
 from stepTP.narrate.recover import recover_step
+from stepTP.narrate.situation import bottleneck, state
 from stepTP.narrate.task import explain
-from stepTP.records import Step, row_id
+from stepTP.narrate.variety import masked, variety
+from stepTP.records import FactRecord, Step, row_id
 from stepTP.tokens import count_tokens
 from strategies.base import Refused
 from strategies.catalog import names, parse_step
@@ -31,6 +38,23 @@ L^{64,32,128}_{i,j,k}[D_{i,j}+=A_{i,k}*W_{k,j};]
 L^{64,32}_{i,j}[E_{i,j}=D_{i,j}+X_j;]
 L^{64,32}_{i,j}[C_{i,j}=max(E_{i,j},0.0);]
 """
+
+
+def context_of(step: dict[str, Any]) -> Context:
+    """What the sections speak of, for a step of `steps_of`."""
+    refused = (
+        RefusedStep(Step(strategy=r["strategy"], args=r["args"]), FactRecord(**r["fact"])) for r in step["refused"]
+    )
+    return gather(
+        key=step["id"],
+        before=step["before"],
+        step=Step(**step["step"]),
+        bit_exact=step["bit_exact"],
+        facts=tuple(FactRecord(**fact) for fact in step["facts"]),
+        after=step["after"],
+        others=tuple(Step(**other) for other in step["others"]),
+        refused=tuple(refused),
+    )
 
 
 def steps_of(text: str, seed: int = 0, per_strategy: int = 3) -> list[dict[str, Any]]:
@@ -81,12 +105,55 @@ def test_lengths(explained: list[tuple[dict[str, Any], str]]) -> None:
 
 
 def test_texts_differ_in_structure(explained: list[tuple[dict[str, Any], str]]) -> None:
-    def masked(text: str) -> str:
-        return re.sub(r"`[^`]*`|\S*[\d_^(){}]\S*|\b[A-Za-z]\b", "#", text)
+    found = variety((step["step"]["strategy"], reasoning) for step, reasoning in explained)
+    assert found["distinct_masked"] > 0.98 * len(explained)
+    assert found["near_duplicate_rate"] < 0.02
+    assert len({masked(reasoning).split(".")[0] for _, reasoning in explained}) >= 15  # openings
 
-    openings = {masked(reasoning).split(".")[0] for _, reasoning in explained}
-    assert len(openings) >= 10
-    assert len({masked(reasoning) for _, reasoning in explained}) > 0.9 * len(explained)
+
+@pytest.mark.parametrize("section", [state, choice, legality, change, effect])
+def test_a_section_has_eight_forms(section: Callable[[Context], tuple[Form, ...]]) -> None:
+    told = [section(context_of(step)) for text in (SOFTMAX, LINEAR) for step in steps_of(text)]
+    assert min(map(len, told)) >= 8
+    assert max(len({tuple(part.text for part in form if part.text) for form in forms}) for forms in told) >= 8
+
+
+def test_the_bottleneck_has_eight_forms() -> None:
+    told = [bottleneck(context_of(step)) for text in (SOFTMAX, LINEAR) for step in steps_of(text)]
+    assert len({part.text for forms in told for form in forms for part in form}) >= 8
+    assert min(map(len, told)) >= 2
+
+
+def test_masking_leaves_the_words() -> None:
+    text = "Loop i at (0,1) has 8 iterations. It is `loop_split(path=(0,1), factor=4)`, not loop_fusion(path=(0))."
+    assert masked(text) == "Loop # at # has # iterations. It is #, not #."
+
+
+def test_near_duplicates_are_found() -> None:
+    texts = [
+        ("s", "A is 1. B is 2."),
+        ("s", "C is 7. D is 9."),
+        ("t", "A is 1. B is 2."),
+        ("s", "Other words. B is 2."),
+    ]
+    found = variety(texts)
+    assert (found["distinct_masked"], found["compared"], found["near_duplicates"]) == (2, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("a\nb\nc\nd\n", "a\nx\nc\ny\n", "Only lines 2 and 4 change."),
+        ("a\nb\nc\n", "a\nx\nc\n", "Only line 2 changes."),
+        ("a\nb\nc\nd\n", "a\nx\ny\nd\n", "Only lines 2 and 3 change."),
+        ("a\nb\nc\n", "a\nb\nx\nc\n", "A statement is new after line 2."),
+        ("a\nb\nc\n", "a\nc\n", "Line 2 goes."),
+        ("a\nb\nc\nd\n", "a\nx\nd\n", "Lines 2 and 3 become one line."),
+        ("a\nb\nc\n", "a\nx\ny\nc\n", "Line 2 becomes 2 lines."),
+    ],
+)
+def test_changed_lines_in_words(before: str, after: str, expected: str) -> None:
+    assert lines_text(changes(before, after), quoting=False) == expected
 
 
 def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> None:
@@ -108,7 +175,7 @@ def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> Non
 def test_what_a_step_makes_possible(text: str, step: str, expected: str | None) -> None:
     before, taken = parse(text), parse_call(step)
     after = parse_step(taken.model_dump()).apply(before).program
-    found = next_step(before, after, taken, changes(to_text(before), to_text(after)))
+    found = next_step("key", before, after, taken, changes(to_text(before), to_text(after)))
     assert (found and call_text(found)) == expected
     if found:
         parse_step(found.model_dump()).apply(after)

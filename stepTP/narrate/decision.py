@@ -1,0 +1,147 @@
+"""The middle sections of a reasoning: why this step, what else there was, and why it is legal."""
+
+from collections.abc import Callable, Sequence
+
+from leir.edit import accesses
+from stepTP.draw import digest
+from stepTP.narrate.call import call_text
+from stepTP.narrate.context import Context
+from stepTP.narrate.next_step import paths_of
+from stepTP.narrate.part import Form, Part, capital, pick
+from stepTP.records import FactRecord, Step
+from strategies.base import listed
+
+LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
+
+
+def choice(context: Context) -> tuple[Form, ...]:
+    """Why this step, and what else there was. The call stands in backticks, once."""
+    why, least = pick(context, "why", context.choice), min(context.choice, key=len)
+    call = f"`{call_text(context.step)}`"
+
+    def saying(form: str) -> Part:
+        return Part(form.format(why=why), 1, form.format(why=least))
+
+    other = Part(_alternatives(context, 2), 4, _alternatives(context, 1))
+    refused = Part(_refused(context), 3)
+    return (
+        (saying(f"{{why}} The step is {call}."), other, refused),
+        (saying(f"The step taken is {call}. {{why}}"), other, refused),
+        (other, saying(f"{{why}} Hence {call}."), refused),
+        (saying("{why}"), refused, other, Part(f"The choice falls on {call}.")),
+        (saying(f"{{why}} This calls for {call}."), refused, other),
+        (refused, saying(f"Next comes {call}. {{why}}"), other),
+        (other, refused, saying(f"{call} is the step here. {{why}}")),
+        (refused, other, saying(f"{{why}} So the next step is {call}.")),
+        (Part(f"One step, {call}, is taken."), saying("{why}"), other, refused),
+    )
+
+
+def legality(context: Context) -> tuple[Form, ...]:
+    """Each precondition with its evidence."""
+    facts = context.facts
+    if not facts:
+        return ((Part("It has no precondition but that the checker accepts the result, which it does."),),)
+    close = Part("The checker accepts the program after it, with every claim of its loops.", 8)
+    carry = "This fact carries the step." if len(facts) == 1 else "These facts carry the step."
+    return (
+        (Part("It is allowed here."), *_facts(facts, _evidence_first), close),
+        (Part("What must hold, holds."), *_facts(facts, _name_first), close),
+        (*_facts(facts, _name_first), Part("So the step is legal.")),
+        (Part("This is legal."), *_facts(facts, _evidence_first), close),
+        (Part("No precondition fails."), *_facts(facts, _name_first)),
+        (Part(carry), *_facts(facts, _as_held), close),
+        (
+            *_facts(facts, _as_held),
+            Part("Beyond that, the checker accepts the result.", 2),
+        ),
+        (*_facts(facts, _evidence_first), Part("Hence it may be done.")),
+        (Part("Is it legal? Each condition was computed."), *_facts(facts, _name_first), close),
+    )
+
+
+def _alternatives(context: Context, most: int) -> str:
+    """A few other legal steps of the state: those about the same statements, and of other strategies, first."""
+
+    def rank(step: Step) -> tuple[bool, bool, bytes]:
+        apart = not _is_about(context, step)
+        return apart, step.strategy == context.step.strategy, digest(context.key, "other", call_text(step))
+
+    order = sorted(context.others, key=rank)
+    shown = [call_text(step) for step in order[:most]]
+    if not shown:
+        return ""
+    several = len(shown) > 1
+    return pick(
+        context,
+        "others",
+        (
+            f"Legal too: {listed(shown)}.",
+            f"Also legal here: {', '.join(shown)}.",
+            f"One could take {' or '.join(shown)} instead.",
+            f"{listed(shown)} {'were' if several else 'was'} possible as well.",
+            f"The state offers {listed(shown)}, too.",
+            f"Left for later: {listed(shown)}, {'both' if several else 'which is'} legal now.",
+            f"Another way on {'would be' if not several else 'is'} {' or '.join(shown)}.",
+            f"Beside it, {listed(shown)} {'are' if several else 'is'} legal.",
+        ),
+    )
+
+
+def _is_about(context: Context, step: Step) -> bool:
+    """Whether a step names a statement that the explained one changes, or a tensor in one."""
+    nests = [context.before.body[number] for number in context.touched]
+    if "tensor" in step.args:
+        return any(a.tensor == step.args["tensor"] for nest in nests for a in accesses(nest))
+    return any(path[0] in context.touched for path in paths_of(step) if path)
+
+
+def _refused(context: Context) -> str:
+    """A step that cannot be taken here, and why; of the same strategy first."""
+    order = sorted(
+        (r for r in context.refused if len(r.fact.evidence) <= LONG_EVIDENCE),
+        key=lambda r: (r.step.strategy != context.step.strategy, digest(context.key, "refused", call_text(r.step))),
+    )
+    if not order:
+        return ""
+    call, evidence, name = call_text(order[0].step), order[0].fact.evidence, order[0].fact.name
+    return pick(
+        context,
+        "refusal",
+        (
+            f"{call} is refused: {evidence} ({name} does not hold).",
+            f"Not possible is {call}: {name} fails, {evidence}.",
+            f"The fact {name} rules out {call}: {evidence}.",
+            f"{call} was tried and fails at {name}: {evidence}.",
+            f"One cannot take {call}, for {name} does not hold: {evidence}.",
+            f"Ruled out: {call}, by {name} ({evidence}).",
+            f"{capital(evidence)}: so {name} does not hold, and {call} is out.",
+            f"What does not work is {call}; {name} asks for more: {evidence}.",
+        ),
+    )
+
+
+def _facts(facts: Sequence[FactRecord], form: Callable[[FactRecord], str]) -> list[Part]:
+    """A sentence a fact. The first, which says what the arguments are, is spared before the others; the last, never."""
+    last = len(facts) - 1
+    return [
+        Part(capital(form(fact)), 0 if number == last else 1 if number == last - 1 else 3 if number else 5)
+        for number, fact in enumerate(facts)
+    ]
+
+
+def _words(fact: FactRecord) -> str:
+    return fact.name.replace("-", " ")
+
+
+def _evidence_first(fact: FactRecord) -> str:
+    return f"{fact.evidence.rstrip('.')} ({_words(fact)})."
+
+
+def _name_first(fact: FactRecord) -> str:
+    words = _words(fact)
+    return f"{words[0].upper()}{words[1:]}: {fact.evidence.rstrip('.')}."
+
+
+def _as_held(fact: FactRecord) -> str:
+    return f"{fact.name} holds: {fact.evidence.rstrip('.')}."

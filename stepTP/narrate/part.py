@@ -1,0 +1,40 @@
+"""What a section of a reasoning is made of: forms, each a list of parts that can be cut without breaking a sentence."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepTP.draw import digest
+from stepTP.narrate.context import Context
+from strategies.base import counted, listed
+
+_WORD = re.compile(r"(?:[a-z]{3,}|an|no|as|so|at|in) ")  # a word that a sentence may begin with; a loop keeps its case
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sentence or two. `spare`: 0 where the text cannot do without; the largest goes first. `brief`: what is said
+    instead of a part that goes."""
+
+    text: str
+    spare: int = 0
+    brief: str = ""
+
+
+Form = tuple[Part, ...]
+
+
+def pick(context: Context, what: str, forms: Sequence[str]) -> str:
+    """One of the forms, by the record's hash."""
+    return forms[digest(context.key, what)[0] % len(forms)] if forms else ""
+
+
+def capital(text: str) -> str:
+    """The text as a sentence begins: a word gets its capital, the name of a loop does not."""
+    return text[:1].upper() + text[1:] if _WORD.match(text) else text
+
+
+def names_text(tensors: Sequence[str]) -> str:
+    """Up to four names, and how many more there are."""
+    shown = list(tensors[:4])
+    return listed(shown if len(tensors) <= 4 else [*shown, counted(len(tensors) - 4, "more tensor")])
