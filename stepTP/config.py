@@ -8,10 +8,10 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Target = Literal["llvm", "cuda"]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -83,6 +83,20 @@ class Filter(_Section):
     near_duplicates: int = Field(default=4, ge=1)  # rows kept of one step on programs equal up to sizes
 
 
+class Splits(_Section):
+    """Which programs are kept from training; `stepTP.splits` explains how."""
+
+    validation: float = Field(default=0.05, ge=0, lt=1)  # of the programs
+    test: float = Field(default=0.05, ge=0, lt=1)
+    test_families: tuple[str, ...] = ()  # whole families for the test split
+
+    @model_validator(mode="after")
+    def _leaves_something_to_train(self) -> Self:
+        if self.validation + self.test >= 1:
+            raise ValueError("validation and test leave no program to train on")
+        return self
+
+
 class Measure(_Section):
     """What is timed once the rows are there; see stepTP/verify/measure/README.md."""
 
@@ -100,6 +114,7 @@ class Config(_Section):
     walk: Walk = Walk()
     verify: Verify = Verify()
     filter: Filter = Filter()
+    splits: Splits = Splits()
     measure: Measure = Measure()  # decides no byte of a run's files, and may change between two builds of one
     tokens: bool = True  # count tokens of LEIR, TIR and CUDA; needs the extra `tokens`
     sources_per_shard: int = Field(default=4, ge=1)

@@ -23,7 +23,8 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
 
     Payload: `leir`, `seed`, `source`, `strategies` (names), `per_strategy` (legal steps wanted), `attempts`. Result:
     `candidates` (how many each strategy proposed), `steps` and `refusals`, in order of strategy and draw. A step is
-    {strategy, level, args, bit_exact, facts, leir, state_id}; a refusal {strategy, args, facts}, its last fact failing.
+    {strategy, level, args, bit_exact, facts, leir, state_id}; a refusal has the first three and `facts`, of which
+    the last does not hold.
     """
     program = parse(payload["leir"])
     here = state_id(program)
@@ -53,14 +54,13 @@ def _in_drawn_order(kind: type[Strategy], program: Program, seed: int, source: s
 
 def _tried(step: Strategy, program: Program) -> dict[str, Any]:
     """The step's outcome as plain data: with the program after it, or with the fact that refuses it."""
-    shown = {"strategy": step.name, "args": step.to_json()["args"]}
+    shown = {"strategy": step.name, "level": step.level, "args": step.to_json()["args"]}
     try:
         applied = step.apply(program)
     except Refused as refused:
         return {**shown, "facts": [asdict(fact) for fact in (*refused.held, refused.fact)]}
     return {
         **shown,
-        "level": step.level,
         "bit_exact": applied.bit_exact,
         "facts": [asdict(fact) for fact in applied.facts],
         "leir": to_text(applied.program),

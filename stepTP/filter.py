@@ -5,7 +5,6 @@ the hash of the row, never by where it stands, so that another order of shards k
 """
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,8 +12,6 @@ from dataclasses import dataclass
 from stepTP.config import Filter
 from stepTP.draw import digest
 from stepTP.records import StepRow
-
-_SIZE = re.compile(r"(?<![A-Za-z0-9.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +38,13 @@ def drop_doubles(rows: list[StepRow], _: Filter) -> tuple[list[StepRow], list[Dr
 
 
 def drop_near_duplicates(rows: list[StepRow], settings: Filter) -> tuple[list[StepRow], list[Dropped]]:
-    """A few rows of each step on programs that are equal up to sizes."""
+    """A few rows of each step on programs that are equal up to names and sizes."""
     return _at_most(
         rows,
-        lambda row: (row.strategy, without_sizes(row.leir_before), without_sizes(row.leir_after)),
+        lambda row: (row.structure,),
         lambda _: settings.near_duplicates,
         "near-duplicate",
-        f"{settings.near_duplicates} rows of this step on programs equal up to sizes are kept already",
+        f"{settings.near_duplicates} rows of this step on programs equal up to names and sizes are kept already",
     )
 
 
@@ -70,11 +67,6 @@ def select(rows: Iterable[StepRow], settings: Filter) -> tuple[list[StepRow], li
         kept, more = rule(kept, settings)
         dropped += more
     return kept, dropped
-
-
-def without_sizes(leir: str) -> str:
-    """The text with every number replaced by one mark; names and dtypes keep their digits."""
-    return _SIZE.sub("#", leir)
 
 
 def balance(before: Iterable[StepRow], after: Iterable[StepRow]) -> dict[str, dict[str, dict[str, int]]]:

@@ -24,6 +24,7 @@ from stepTP.frontend import translate as translate_module
 from stepTP.frontend.size import TooManyOps, estimate
 from stepTP.frontend.source import text_of_module
 from stepTP.given.fit import CannotFit, fit
+from stepTP.structure import structure
 
 
 def translate(payload: dict[str, Any]) -> dict[str, Any]:
@@ -35,10 +36,10 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
     (False: leave the translation unchecked). Result:
     `status` ("verified", "translated" where unchecked, "mismatch", "unsupported", "refused" or "error"), `cause` (why
     it is not verified, in one word for reports to count by: `frontend.reference` lists those of a refusal), `dtype` (of
-    the first output), `leir`, `state_id`, `names`, `ops`, `updates`, `nests`, `iterations` (of all equations),
-    `max_abs_error` (against the module in float64), `code` (the file as it ran), `constants` (those that are not as in
-    the file), `translation_ms` (processor time to load, export and translate it), `ms` (all in all), `message`; what is
-    not known is None.
+    the first output), `leir`, `state_id`, `structure`, `names`, `ops`, `updates`, `nests`, `iterations` (of all
+    equations), `max_abs_error` (against the module in float64), `code` (the file as it ran), `constants` (those that
+    are not as in the file), `translation_ms` (processor time to load, export and translate it), `ms` (all in all),
+    `message`; what is not known is None.
     """
     start = time.perf_counter()
     try:
@@ -56,8 +57,8 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 _KEYS = (
-    "cause", "dtype", "leir", "state_id", "names", "ops", "updates", "nests", "iterations", "max_abs_error", "code",
-    "constants", "translation_ms",
+    "cause", "dtype", "leir", "state_id", "structure", "names", "ops", "updates", "nests", "iterations",
+    "max_abs_error", "code", "constants", "translation_ms",
 )  # fmt: skip
 _ROUNDS = 8  # how often a program that is larger than it was estimated to be is made smaller again
 
@@ -75,6 +76,7 @@ def _translated(payload: dict[str, Any]) -> dict[str, Any]:
         "dtype": program.outputs[0].dtype,
         "leir": to_text(program),
         "state_id": state_id(program),
+        "structure": structure(program),
         "names": translation.names,
         "ops": sorted(translation.ops),
         "updates": translation.updates,

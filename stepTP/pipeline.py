@@ -21,6 +21,7 @@ from typing import Any
 from stepTP.config import Config, ConfigError
 from stepTP.filter import balance, select
 from stepTP.given.files import GivenProgram, as_it_ran, given_programs
+from stepTP.grouping import choices, trajectories
 from stepTP.identity import identity
 from stepTP.manifest import Run, open_run
 from stepTP.records import (
@@ -37,6 +38,7 @@ from stepTP.records import (
 )
 from stepTP.rows import dropped_row, program_row, rejected_program, rejected_source, step_id, step_row, unexplained_row
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
+from stepTP.splits import Part, part_of
 from stepTP.verify.devices import cuda_devices
 from stepTP.verify.kept import Kept, open_kept
 from stepTP.verify.pool import Failure, Pool
@@ -59,6 +61,10 @@ class Build:
     jobs: Jobs
     kept: Kept | None = None
 
+    def part(self, source: SourceProgram, key: str) -> Part:
+        """The split of a source, by its program's structure, or by its id where it has no program."""
+        return part_of(self.config.splits, self.config.seed, source.family, key)
+
 
 def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
     """A source becomes its program, or a rejection."""
@@ -69,16 +75,19 @@ def translate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
         payload: dict[str, Any] = {"code": item.torch_code, "file": item.id}
         if isinstance(item, GivenProgram):
             if item.problem is not None:
-                yield rejected_source(item, "translate", item.problem.cause, item.problem.message)
+                yield rejected_source(
+                    item, build.part(item, item.id), "translate", item.problem.cause, item.problem.message
+                )
                 continue
             payload |= {"file": item.file, "fit": item.fit}
         answer = build.jobs.submit(TRANSLATE, payload, near=item.id).result()
         if isinstance(answer, Failure):
-            yield rejected_source(item, "translate", cause_of(answer), answer.message)
+            yield rejected_source(item, build.part(item, item.id), "translate", cause_of(answer), answer.message)
         elif answer["status"] != "verified":
-            yield rejected_source(item, "translate", answer["cause"], answer["message"])
+            yield rejected_source(item, build.part(item, item.id), "translate", answer["cause"], answer["message"])
         else:
-            yield program_row(as_it_ran(item, answer) if isinstance(item, GivenProgram) else item, answer)
+            source = as_it_ran(item, answer) if isinstance(item, GivenProgram) else item
+            yield program_row(source, answer, build.part(item, answer["structure"]))
 
 
 def verify_programs(build: Build, items: Iterable[Item]) -> Iterator[Item]:
@@ -281,8 +290,13 @@ def _second_pass(run: Run, config: Config, shards: list[str], made_from: str) ->
     rows = [row for name in shards for row in read_rows(run.folder / name)]
     steps = [row for row in rows if isinstance(row, StepRow)]
     kept, dropped = select(steps, config.filter)
+    spent = {drop.row.id for drop in dropped if drop.cause != "strategy-cap"}  # a full strategy teaches choosing still
+    usable = [row for row in steps if row.id not in spent]
+    refusals = [row for row in rows if isinstance(row, RefusalRow)]
     files: dict[str, list[Row]] = {name: list(of_shape(rows, name)) for name in CONFIGS}
     files["steps"] = list(kept)
+    files["choices"] = list(choices(usable, refusals))
+    files["trajectories"] = [*trajectories(usable)]
     files["rejected"] += [dropped_row(drop) for drop in dropped]
     for name, chosen in files.items():
         run.write(f"{name}.jsonl", map(to_line, chosen), {"made_from": made_from, **_counts(chosen)})

@@ -1,7 +1,14 @@
 """The rows of the dataset: one pydantic model per row shape, and reading and writing them as JSON lines.
 
-Every row of a shape has the same columns. A changed column comes with a new `SCHEMA_VERSION` and a migration, so that
-old rows stay readable. Nothing here depends on how a row was made.
+Every row of a shape has the same columns. A changed column comes with a new `SCHEMA_VERSION` and a migration
+(`stepTP.migrations`), so that old rows stay readable. Nothing here depends on how a row was made.
+
+    steps         one verified, explained step
+    choices       one state with several of its steps: which to take
+    trajectories  one program and the steps that were taken from it in a row, with every state
+    programs      one source and its translation
+    refusals      one illegal proposal, with the fact that refuses it
+    rejected      what did not become one of these: stage, cause, step
 """
 
 import hashlib
@@ -12,9 +19,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-SCHEMA_VERSION = 1
+from stepTP.migrations import CannotMigrate, migrated
+
+SCHEMA_VERSION = 2
 
 Stage = Literal["translate", "expand", "walk", "verify", "narrate", "filter"]
+Split = Literal["train", "validation", "test"]
+HeldOut = Literal["family", "program"]  # what training has not seen of a row of the other splits; None: it is of train
 
 
 class RowError(ValueError):
@@ -79,11 +90,18 @@ class Tokens(_Record):
 
 
 class StepRow(_Record):
-    """One verified, explained step."""
+    """One verified, explained step.
+
+    `undoes`: how many of the last steps of the path it takes back, so that the state after is one that the path came
+    through; 0 for a step that leads on. `inverse_of`: the strategy of the one step that it takes back, where it is one.
+    `structure`: equal for the same step on programs that are equal up to names and sizes.
+    """
 
     row: Literal["step"] = "step"
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     id: str
+    split: Split
+    held_out: HeldOut | None
     source: SourceRecord
     names: dict[str, str]  # LEIR name -> the module's name
     program_signature: str
@@ -95,6 +113,9 @@ class StepRow(_Record):
     level: str
     args: dict[str, Any]
     bit_exact: bool
+    undoes: int
+    inverse_of: str | None
+    structure: str
     facts: tuple[FactRecord, ...]
     leir_after: str
     state_id_after: str
@@ -106,12 +127,89 @@ class StepRow(_Record):
     tool_versions: dict[str, str]
 
 
+class TakenStep(_Record):
+    """A verified step and the state after it. `step`: the id of its row, which the filter may have left out."""
+
+    step: str
+    strategy: str
+    level: str
+    args: dict[str, Any]
+    bit_exact: bool
+    undoes: int
+    leir_after: str
+    state_id_after: str
+    reasoning: str
+    answer: str
+    verification: tuple[Verdict, ...]
+
+
+class RefusedChoice(_Record):
+    """A step that somebody may think of at the state, and the fact that refuses it."""
+
+    strategy: str
+    args: dict[str, Any]
+    fact: FactRecord
+
+
+class ChoicesRow(_Record):
+    """One state with several steps of different strategies, each verified, and some that are illegal there."""
+
+    row: Literal["choices"] = "choices"
+    schema_version: Literal[2] = SCHEMA_VERSION
+    id: str
+    split: Split
+    held_out: HeldOut | None
+    source: SourceRecord
+    names: dict[str, str]
+    program_signature: str
+    depth: int  # steps from the source to the state
+    path: tuple[Step, ...]
+    state_id: str
+    leir: str
+    choices: tuple[TakenStep, ...]
+    refused: tuple[RefusedChoice, ...]
+    tool_versions: dict[str, str]
+
+
+class Objective(_Record):
+    """What a trajectory is to improve, by name, and what it is worth in its first and in its last state."""
+
+    name: str
+    before: float
+    after: float
+
+
+class TrajectoryRow(_Record):
+    """A program and the steps that lead on from it, one after the other, every state verified.
+
+    `origin`: how it was found: by the walk, which has no goal, or by a search, whose `objective` is given.
+    """
+
+    row: Literal["trajectory"] = "trajectory"
+    schema_version: Literal[2] = SCHEMA_VERSION
+    id: str
+    split: Split
+    held_out: HeldOut | None
+    source: SourceRecord
+    names: dict[str, str]
+    program_signature: str
+    origin: Literal["walk", "search"]
+    objective: Objective | None
+    state_id: str  # of the program that it begins with
+    leir: str
+    length: int
+    steps: tuple[TakenStep, ...]
+    tool_versions: dict[str, str]
+
+
 class ProgramRow(_Record):
-    """One source program and its translation."""
+    """One source program and its translation. `structure`: equal for programs that are equal up to names and sizes."""
 
     row: Literal["program"] = "program"
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     id: str
+    split: Split
+    held_out: HeldOut | None
     source: SourceRecord
     dtype: str
     knobs: dict[str, Any]
@@ -119,6 +217,7 @@ class ProgramRow(_Record):
     program_signature: str
     leir: str
     state_id: str
+    structure: str
     ops: tuple[str, ...]
     nests: int
     iterations: int
@@ -131,8 +230,10 @@ class RejectedRow(_Record):
     """Something that did not become a row: a source (no step), or a step that was legal but did not hold."""
 
     row: Literal["rejected"] = "rejected"
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     id: str
+    split: Split
+    held_out: HeldOut | None
     source_id: str
     family: str
     depth: int
@@ -150,16 +251,20 @@ class RefusalRow(_Record):
     """An illegal proposal, with the facts that held and the one that refused it: for training a critic."""
 
     row: Literal["refusal"] = "refusal"
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     id: str
+    split: Split
+    held_out: HeldOut | None
     source_id: str
     family: str
     depth: int
     state_id: str
     leir: str
     strategy: str
+    level: str
     args: dict[str, Any]
-    facts: tuple[FactRecord, ...]  # the last one does not hold
+    fact: str  # the name of the one that does not hold
+    facts: tuple[FactRecord, ...]  # that one is the last
 
 
 class Timing(_Record):
@@ -241,7 +346,7 @@ class MeasurementRow(_Record):
     """
 
     row: Literal["measurement"] = "measurement"
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     id: str
     source_id: str
     family: str
@@ -267,8 +372,15 @@ class MeasurementRow(_Record):
     tool_versions: dict[str, str]
 
 
-Row = StepRow | ProgramRow | RejectedRow | RefusalRow
-CONFIGS = {"steps": StepRow, "programs": ProgramRow, "rejected": RejectedRow, "refusals": RefusalRow}
+Row = StepRow | ChoicesRow | TrajectoryRow | ProgramRow | RejectedRow | RefusalRow
+CONFIGS = {
+    "steps": StepRow,
+    "choices": ChoicesRow,
+    "trajectories": TrajectoryRow,
+    "programs": ProgramRow,
+    "rejected": RejectedRow,
+    "refusals": RefusalRow,
+}
 TABLES = {"measurements": MeasurementRow}  # beside a run's files: not made by a build, and not the same twice
 
 _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="row")])
@@ -290,17 +402,43 @@ def to_line(row: Row | MeasurementRow) -> str:
 
 
 def read_rows(file: Path) -> Iterator[Row]:
-    """The rows of a JSONL file. Raises RowError with file, line and column of what is wrong."""
+    """The rows of a JSONL file; those of older schemas become rows of this one.
+
+    Raises RowError with file, line and column of what is wrong.
+    """
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                yield _ROW.validate_json(line)
+                yield _read(line)
+            except CannotMigrate as error:
+                raise RowError(f"{file}:{number}: {error}: rebuild the file") from None
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 column = ".".join(str(part) for part in first["loc"]) or "the line"
                 raise RowError(
                     f"{file}:{number}: {column}: {first['msg']} (no row of schema {SCHEMA_VERSION}: rebuild the file)"
                 ) from None
+
+
+def _read(line: bytes) -> Row:
+    """The row of a line. Raises ValidationError, CannotMigrate."""
+    try:
+        return _ROW.validate_json(line)
+    except ValidationError:
+        old = _older(line)
+        if old is None:
+            raise
+        return _ROW.validate_python(migrated(old, SCHEMA_VERSION))
+
+
+def _older(line: bytes) -> dict[str, Any] | None:
+    """What a line holds, if it is a row of an older schema."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    version = row.get("schema_version") if isinstance(row, dict) else None
+    return row if isinstance(version, int) and version < SCHEMA_VERSION else None
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:

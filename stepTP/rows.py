@@ -18,6 +18,7 @@ from stepTP.records import (
     step_json,
 )
 from stepTP.sources import SourceProgram
+from stepTP.splits import Part
 from stepTP.verify.pool import Failure
 from stepTP.walk import VerifiedStep, cause_of
 
@@ -34,10 +35,12 @@ def _source_record(source: SourceProgram) -> SourceRecord:
     )
 
 
-def program_row(source: SourceProgram, answer: dict[str, Any]) -> ProgramRow:
+def program_row(source: SourceProgram, answer: dict[str, Any], part: Part) -> ProgramRow:
     """A verified translation; `answer` is the intake's."""
     return ProgramRow(
         id=source.id,
+        split=part.split,
+        held_out=part.held_out,
         source=_source_record(source),
         dtype=source.dtype,
         knobs=dict(source.knobs),
@@ -45,6 +48,7 @@ def program_row(source: SourceProgram, answer: dict[str, Any]) -> ProgramRow:
         program_signature=answer["leir"].split("\n", 1)[0],
         leir=answer["leir"],
         state_id=answer["state_id"],
+        structure=answer["structure"],
         ops=tuple(answer["ops"]),
         nests=answer["nests"],
         iterations=answer["iterations"],
@@ -54,10 +58,12 @@ def program_row(source: SourceProgram, answer: dict[str, Any]) -> ProgramRow:
     )
 
 
-def rejected_source(source: SourceProgram, stage: Stage, cause: str, message: str) -> RejectedRow:
+def rejected_source(source: SourceProgram, part: Part, stage: Stage, cause: str, message: str) -> RejectedRow:
     """A source that has no program."""
     return RejectedRow(
         id=row_id(source.id, stage, *([source.file] if isinstance(source, GivenProgram) else [])),
+        split=part.split,
+        held_out=part.held_out,
         source_id=source.id,
         family=source.family,
         depth=0,
@@ -71,6 +77,8 @@ def rejected_program(program: ProgramRow, cause: str, message: str) -> RejectedR
     """A program that nothing can be built on."""
     return RejectedRow(
         id=row_id(program.id, "verify"),
+        split=program.split,
+        held_out=program.held_out,
         source_id=program.id,
         family=program.source.family,
         depth=0,
@@ -85,6 +93,8 @@ def unexplained_row(found: VerifiedStep, failure: Failure) -> RejectedRow:
     """A verified step without a reasoning."""
     return RejectedRow(
         id=row_id(found.source.id, found.before.state_id, step_json(found.taken.step), "narrate"),
+        split=found.source.split,
+        held_out=found.source.held_out,
         source_id=found.source.id,
         family=found.source.source.family,
         depth=len(found.before.path) + 1,
@@ -104,6 +114,8 @@ def dropped_row(drop: Dropped) -> RejectedRow:
     row = drop.row
     return RejectedRow(
         id=row_id(row.id, "filter"),
+        split=row.split,
+        held_out=row.held_out,
         source_id=row.source.id,
         family=row.source.family,
         depth=row.depth,
@@ -128,6 +140,8 @@ def step_row(found: VerifiedStep, answer: dict[str, Any]) -> StepRow:
     source, taken = found.source, found.taken
     return StepRow(
         id=step_id(found),
+        split=source.split,
+        held_out=source.held_out,
         source=source.source,
         names=source.names,
         program_signature=source.program_signature,
@@ -139,6 +153,9 @@ def step_row(found: VerifiedStep, answer: dict[str, Any]) -> StepRow:
         level=taken.level,
         args=taken.step.args,
         bit_exact=taken.bit_exact,
+        undoes=found.undoes,
+        inverse_of=found.before.path[-1].strategy if found.undoes == 1 else None,
+        structure=answer["structure"],
         facts=taken.facts,
         leir_after=taken.leir,
         state_id_after=taken.state_id,

@@ -71,6 +71,7 @@ class Refusal:
     """An illegal step at a state; the last fact does not hold."""
 
     step: Step
+    level: str
     facts: tuple[FactRecord, ...]
 
 
@@ -92,6 +93,7 @@ class VerifiedStep:
     taken: Proposal
     around: Surroundings
     verification: tuple[Verdict, ...]
+    undoes: int = 0  # how many of the last steps that led to `before` it takes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ def _surroundings(answers: list[dict[str, Any]]) -> Surroundings:
             for answer in answers
             for s in answer["steps"]
         ),
-        refusals=tuple(Refusal(step(r), facts(r)) for answer in answers for r in answer["refusals"]),
+        refusals=tuple(Refusal(step(r), r["level"], facts(r)) for answer in answers for r in answer["refusals"]),
     )
 
 
@@ -283,6 +285,8 @@ def _rejected(
     step, after = (what.step, what.leir) if isinstance(what, Proposal) else (what, None)
     return RejectedRow(
         id=row_id(walker.source.id, before.state_id, step_json(step), stage),
+        split=walker.source.split,
+        held_out=walker.source.held_out,
         source_id=walker.source.id,
         family=walker.source.source.family,
         depth=len(before.path) + 1,
@@ -300,12 +304,16 @@ def _rejected(
 def _refusal_row(walker: Walker, state: State, refusal: Refusal) -> RefusalRow:
     return RefusalRow(
         id=row_id(walker.source.id, state.state_id, step_json(refusal.step)),
+        split=walker.source.split,
+        held_out=walker.source.held_out,
         source_id=walker.source.id,
         family=walker.source.source.family,
         depth=len(state.path) + 1,
         state_id=state.state_id,
         leir=state.leir,
         strategy=refusal.step.strategy,
+        level=refusal.level,
         args=refusal.step.args,
+        fact=refusal.facts[-1].name,
         facts=refusal.facts,
     )

@@ -12,10 +12,11 @@ from stepTP.narrate.ground import Ungrounded, ungrounded
 from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_text
 from stepTP.narrate.recover import recover_step
 from stepTP.records import FactRecord, Step
+from stepTP.structure import structure_of_step
 
 
 def explain(payload: dict[str, Any]) -> dict[str, Any]:
-    """`{reasoning, diff, tokens}` of a step, as `stepTP.pipeline` asks for it.
+    """`{reasoning, diff, structure, tokens}` of a step, as `stepTP.pipeline` asks for it.
 
     Raises Ungrounded where a sentence names what is not there, or the step cannot be read back from the text: both are
     bugs of a sentence.
@@ -44,6 +45,7 @@ def explain(payload: dict[str, Any]) -> dict[str, Any]:
     return {
         "reasoning": reasoning,
         "diff": diff_text(payload["before"], payload["after"]),
+        "structure": structure_of_step(step.strategy, context.before, context.after),
         "tokens": _tokens(payload["after"], reasoning) if payload["count_tokens"] else dict.fromkeys(_FORMS),
     }
 

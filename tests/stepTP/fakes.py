@@ -63,6 +63,7 @@ def translate(payload: dict[str, Any]) -> Any:
         return Failure("refused", "translate", "no entry for aten.cummax", "UnsupportedOp")
     from leir.canonical import state_id
     from leir.parser import parse
+    from stepTP.structure import structure
 
     program = PROGRAM.replace("SIZE", str(8 + 2 * int(drawn * 4)))
     return {
@@ -70,6 +71,7 @@ def translate(payload: dict[str, Any]) -> Any:
         "dtype": "f32",
         "leir": program,
         "state_id": state_id(parse(program)),
+        "structure": structure(parse(program)),
         "names": {"A": "x"},
         "ops": ["mul", "add"],
         "nests": 2,
@@ -102,5 +104,9 @@ def verify(state: dict[str, Any]) -> Any:
 
 def explain(payload: dict[str, Any]) -> Any:
     """A reasoning that nobody reads."""
+    from leir.parser import parse
+    from stepTP.structure import structure_of_step
+
     tokens = {"leir": 10, "tir": None, "cuda": None, "reasoning": 3}
-    return {"reasoning": f"because {payload['id']}", "diff": "-\n+\n", "tokens": tokens}
+    same = structure_of_step(payload["step"]["strategy"], parse(payload["before"]), parse(payload["after"]))
+    return {"reasoning": f"because {payload['id']}", "diff": "-\n+\n", "structure": same, "tokens": tokens}

@@ -15,12 +15,22 @@ import pytest
 from stepTP import pipeline
 from stepTP.config import Config, ConfigError, parse_config
 from stepTP.manifest import RunError, load_manifest
-from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, StepRow, read_rows
+from stepTP.records import (
+    CONFIGS,
+    ChoicesRow,
+    ProgramRow,
+    RefusalRow,
+    RejectedRow,
+    Row,
+    StepRow,
+    TrajectoryRow,
+    read_rows,
+)
 from tests.stepTP.fakes import FakePool
 
 CONFIG = parse_config(
     "name: tiny\nseed: 3\nsources: {families: [mlp, softmax, pooling, attention, losses], per_family: 2}\n"
-    "walk: {depth: 3, breadth: 3, per_strategy: 4, attempts: 6, strategies: [loop_split]}\n"
+    "walk: {depth: 3, breadth: 3, per_strategy: 4, attempts: 6, strategies: [expression_reorder, loop_reorder, loop_split]}\n"
     "tokens: false\nsources_per_shard: 3\nfilter: {near_duplicates: 2, caps: {loop_split: 40}}\n"
 )
 
@@ -63,6 +73,9 @@ def test_every_kind_of_row_is_there(built: Path) -> None:
     assert all(isinstance(row, RefusalRow) and not row.facts[-1].holds for row in rows["refusals"])
     assert {row.depth for row in rows["steps"] if isinstance(row, StepRow)} == {1, 2, 3}
     assert all(isinstance(row, ProgramRow) and row.verification for row in rows["programs"])
+    assert all(isinstance(row, ChoicesRow) and len(row.choices) > 1 for row in rows["choices"])
+    assert all(isinstance(row, TrajectoryRow) and len(row.steps) == 3 for row in rows["trajectories"])
+    assert all(rows.values())
 
 
 def test_the_manifest_counts_what_the_files_hold(built: Path) -> None:

@@ -347,10 +347,12 @@ def test_a_closed_scorer_says_so() -> None:
 def row_of(torch_code: str) -> StepRow:
     """A row whose state is SOFTMAX."""
     return StepRow(
-        id="0123456789abcdef", source=SourceRecord(id="s", family="f", torch_code=torch_code, torch_sha="", license=""),
+        id="0123456789abcdef", split="train", held_out=None,
+        source=SourceRecord(id="s", family="f", torch_code=torch_code, torch_sha="", license=""),
         names={}, program_signature="", depth=1, path=(), state_id_before="", leir_before=SOFTMAX, strategy="",
-        level="", args={}, bit_exact=True, facts=(), leir_after="", state_id_after="", diff="", reasoning="", answer="",
-        verification=(), tokens=Tokens(leir=None, tir=None, cuda=None, reasoning=None), tool_versions={},
+        level="", args={}, bit_exact=True, undoes=0, inverse_of=None, structure="", facts=(), leir_after="",
+        state_id_after="", diff="", reasoning="", answer="", verification=(),
+        tokens=Tokens(leir=None, tir=None, cuda=None, reasoning=None), tool_versions={},
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from leir.parser import parse
 from stepTP import config
 from stepTP.expand import expand
 from stepTP.records import ProgramRow, RefusalRow, RejectedRow, SourceRecord
+from stepTP.structure import structure
 from stepTP.verify.pool import Failure
 from stepTP.walk import BATCH, EXPAND, VERIFY, Check, VerifiedStep, Walker, verify_all, walk
 from tests.stepTP.fakes import VERDICT
@@ -17,6 +18,8 @@ from tests.stepTP.fakes import VERDICT
 LEIR = "in A_{6,8};out C_{6,8};\nL^{6,8}_{i,j}[D_{i,j}=A_{i,j}*2.0;]\nL^{6,8}_{i,j}[C_{i,j}=D_{i,j}+1.0;]\n"
 SOURCE = ProgramRow(
     id="s",
+    split="train",
+    held_out=None,
     source=SourceRecord(id="s", family="f", torch_code="", torch_sha="", license=""),
     dtype="f32",
     knobs={},
@@ -24,6 +27,7 @@ SOURCE = ProgramRow(
     program_signature="",
     leir=LEIR,
     state_id=state_id(parse(LEIR)),
+    structure=structure(parse(LEIR)),
     ops=(),
     nests=2,
     iterations=96,
