@@ -30,7 +30,8 @@ from tests.stepTP.fakes import FakePool
 
 CONFIG = parse_config(
     "name: tiny\nseed: 3\nsources: {families: [mlp, softmax, pooling, attention, losses], per_family: 2}\n"
-    "walk: {depth: 3, breadth: 3, per_strategy: 4, attempts: 6, strategies: [expression_reorder, loop_reorder, loop_split]}\n"
+    "walk: {depth: 3, breadth: 3, per_strategy: 4, attempts: 6, "
+    "strategies: [expression_reorder, loop_reorder, loop_split]}\n"
     "tokens: false\nsources_per_shard: 3\nfilter: {near_duplicates: 2, caps: {loop_split: 40}}\n"
 )
 
