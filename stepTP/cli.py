@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from stepTP.commands import build, language, listing, measure, rows, scoring, steps, translating
+from stepTP.commands import build, evaluating, language, listing, measure, rows, scoring, steps, translating
 
 app = typer.Typer(
     name="steptp",
@@ -37,13 +37,16 @@ app.command("verify")(rows.verify)
 app.command("measure")(measure.measure)
 app.command("replay")(rows.replay)
 app.command("score")(scoring.score)
+app.add_typer(evaluating.evaluation, name="eval")
 app.command("stats")(rows.stats)
 app.command("show")(rows.show)
 
 # The errors that a person meets, by module: one whose module is not loaded was not raised.
 _EXPECTED = {
     "stepTP.commands.show": ("InputError",),
+    "stepTP.chat": ("ChatError",),
     "stepTP.config": ("ConfigError",),
+    "stepTP.evaluate.questions": ("EvaluationError",),
     "stepTP.manifest": ("RunError",),
     "stepTP.measurements": ("MeasureError",),
     "stepTP.records": ("RowError",),

@@ -1,0 +1,189 @@
+"""The commands of `steptp eval`: a model's single steps, and searches."""
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stepTP.commands.show import InputError, Json, Target, print_json, print_table
+
+if TYPE_CHECKING:
+    from stepTP.evaluate.questions import Question
+    from stepTP.records import StepRow
+
+evaluation = typer.Typer(help="Evaluate models and policies on held-out programs.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option(help="A folder for replies, scores, summary.json and index.html; continues one.")]
+
+
+@evaluation.command("single")
+def single(
+    where: Annotated[Path, typer.Argument(help="The folder of a run, or a .jsonl file of its rows: the states.")],
+    out: Out,
+    answers: Annotated[
+        Path | None, typer.Option(help="A JSONL file of replies: question, sample, text, and tokens if known.")
+    ] = None,
+    endpoint: Annotated[str | None, typer.Option(help="An OpenAI-compatible server: http://localhost:8000/v1.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model that the server is asked for.")] = None,
+    ask: Annotated[
+        bool, typer.Option("--questions", help="Only write questions.jsonl, with prompts, for replies made elsewhere.")
+    ] = False,
+    family: Annotated[list[str] | None, typer.Option(help="Only this family; may be given again.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only rows of this split, where the run has splits.")] = None,
+    limit: Annotated[int | None, typer.Option(help="So many states, of all families in turn.", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="Keys the choice of states, and the intervals.", min=0)] = 0,
+    samples: Annotated[int, typer.Option(help="Replies that an endpoint is asked for, a state.", min=1)] = 1,
+    temperature: Annotated[float | None, typer.Option(help="Of the endpoint's samples.", min=0)] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Of an endpoint's reply.", min=1)] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="List the strategies in the prompt, for a model that has not learnt them.")
+    ] = False,
+    needs_leir: Annotated[
+        bool, typer.Option("--needs-leir/--step-only", help="Whether an answer must write the program, too.")
+    ] = True,
+    target: Annotated[list[Target] | None, typer.Option(help="Verify on this target; may be given again.")] = None,
+    measure: Annotated[bool, typer.Option("--measure", help="Time what is accepted; let nothing else run.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
+    requests: Annotated[int, typer.Option(help="Requests that an endpoint has at once.", min=1)] = 8,
+    timeout: Annotated[float, typer.Option(help="Seconds that each part of scoring an answer may take.", min=1)] = 60.0,
+    json: Json = False,
+) -> None:
+    """Judge single steps: parsed, well-formed, legal, executable, equal, bit-equal; by family, with intervals.
+
+    Run again with the same --out, it asks only for the replies that are missing there.
+    """
+    from stepTP.evaluate.metrics import summarise
+    from stepTP.evaluate.page import single_page
+    from stepTP.evaluate.questions import Reply, read_lines, replies_to
+    from stepTP.evaluate.single import SCORES, ask_endpoint, judge
+    from stepTP.verify.devices import cuda_devices
+    from stepTP.verify.scorer import Scorer
+
+    if sum((answers is not None, endpoint is not None, ask)) != 1:
+        raise InputError("eval single: give one of --answers FILE, --endpoint URL and --questions")
+    if (endpoint is None) != (model is None):
+        raise InputError("eval single: --endpoint and --model go together: give both")
+    targets = tuple(sorted({t.value for t in target or [Target.llvm]}))
+    if "cuda" in targets and not cuda_devices():
+        raise InputError("eval single: no CUDA device here: give --target llvm, or evaluate where there is a GPU")
+    questions = _questions(where, family, split, limit, seed, targets=targets, needs_leir=needs_leir)
+    out.mkdir(parents=True, exist_ok=True)
+    if ask:
+        _write_questions(out / "questions.jsonl", questions, explain)
+        print(f"{len(questions)} questions: {out / 'questions.jsonl'}")
+        return
+    replies: list[Reply]
+    if answers is not None:
+        if not answers.is_file():
+            raise InputError(f"{answers}: no such file: give a JSONL file of replies")
+        replies = replies_to(questions, read_lines(answers, Reply), answers)
+    else:
+        from stepTP.chat import Endpoint
+
+        server = Endpoint(endpoint or "", model or "", temperature=temperature, max_tokens=max_tokens)
+        with _bar("ask", "reply") as told:
+            replies = ask_endpoint(questions, server, out, samples, requests, explain, told)
+    with Scorer(workers, timeout) as scorer, _bar("judge", "answer") as told:
+        judged = list(judge(questions, replies, scorer, measure, step_alone=True, progress=told))
+    (out / SCORES).write_text("".join(j.model_dump_json() + "\n" for j in judged), encoding="utf-8")
+    about = {
+        "run": str(where), "answers": str(answers or endpoint), "model": model or "",
+        "families": ", ".join(family or []),
+        "split": split or "", "seed": seed, "targets": ", ".join(targets), "explained": explain,
+        "program wanted": needs_leir, "temperature": "" if temperature is None else temperature,
+        "unanswered": len(questions) - len({reply.question for reply in replies}),
+    }  # fmt: skip
+    summary = summarise(judged, seed)
+    _write_summary(
+        out, about, summary, single_page(f"Single steps: {model or (answers or Path()).stem}", about, summary)
+    )
+    if json:
+        print_json({"about": about, **summary})
+    else:
+        _show_single(summary)
+        print(f"\n{out / 'index.html'}")
+
+
+def _questions(
+    where: Path, family: list[str] | None, split: str | None, limit: int | None, seed: int, **wanted: Any
+) -> "list[Question]":
+    """The states asked about. Raises InputError where there is none."""
+    from stepTP.commands.rows import step_rows
+    from stepTP.evaluate.questions import questions_of
+
+    steps, programs = step_rows(where)
+    if split is not None:
+        steps = _of_split(steps, split, where)
+    if unknown := sorted(set(family or []) - {row.source.family for row in steps}):
+        known = ", ".join(sorted({row.source.family for row in steps}))
+        raise InputError(f"{where}: no rows of family {unknown[0]!r}: choose of {known}")
+    return questions_of(steps, programs, family, limit, seed, **wanted)
+
+
+def _of_split(steps: "list[StepRow]", split: str, where: Path) -> "list[StepRow]":
+    found = [row for row in steps if getattr(row, "split", None) == split]
+    if not found:
+        known = ", ".join(sorted({str(s) for row in steps if (s := getattr(row, "split", None))}))
+        raise InputError(f"{where}: no rows of split {split!r}: {f'choose of {known}' if known else 'it has none'}")
+    return found
+
+
+def _write_questions(file: Path, questions: "list[Question]", explain: bool) -> None:
+    """Questions with their prompts, for replies that are made elsewhere."""
+    from stepTP.prompt import catalog_text, prompt
+
+    more = f"\n\nThe strategies:\n{catalog_text()}" if explain else ""
+    with file.open("w", encoding="utf-8") as lines:
+        for question in questions:
+            messages = prompt(question.task.state)
+            messages[0]["content"] += more
+            entry = {"question": question.id, "family": question.family, "messages": messages}
+            lines.write(json_module.dumps(entry) + "\n")
+
+
+def _write_summary(out: Path, about: dict[str, Any], summary: dict[str, Any], html: str) -> None:
+    text = json_module.dumps({"about": about, **summary}, indent=1) + "\n"
+    (out / "summary.json").write_text(text, encoding="utf-8")
+    (out / "index.html").write_text(html, encoding="utf-8")
+
+
+def _show_single(summary: dict[str, Any]) -> None:
+    from stepTP.evaluate.metrics import LABELS
+    from stepTP.evaluate.page import shown
+    from stepTP.evaluate.plots import number
+
+    rates = summary["rates"]
+    print_table(("stage", "share [95%]", "answers"), [(LABELS[n], shown(e), e["count"]) for n, e in rates.items()])
+    print()
+    shown_rates = ("legal", "equal", "bit_equal")
+    print_table(
+        ("family", "answers", *(LABELS[name] for name in shown_rates)),
+        [
+            (family, f["answers"], *(number(f["rates"][name]["value"], True) for name in shown_rates))
+            for family, f in summary["families"].items()
+        ],
+    )
+    for kind, count in summary["errors"].items():
+        print(f"{count} answers could not be judged, through no fault of theirs: {kind}")
+
+
+class _bar:
+    """A progress bar that is told (done, of); none where nobody looks."""
+
+    def __init__(self, what: str, unit: str) -> None:
+        self._what, self._unit = what, unit
+
+    def __enter__(self) -> Any:
+        from tqdm import tqdm
+
+        self._tqdm: Any = tqdm(desc=self._what, unit=self._unit, disable=None)
+
+        def told(done: int, of: int) -> None:
+            self._tqdm.total = of
+            self._tqdm.update(done - self._tqdm.n)
+
+        return told
+
+    def __exit__(self, *_: object) -> None:
+        self._tqdm.close()

@@ -1,0 +1,1 @@
+"""Evaluation of models and policies: one step at a state, and searches of many steps."""
