@@ -30,11 +30,11 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
     here = state_id(program)
     result: dict[str, Any] = {"candidates": {}, "steps": [], "refusals": []}
     for name in payload["strategies"]:
-        ordered = _in_drawn_order(strategy(name), program, payload["seed"], payload["source"], here)
+        ordered = in_drawn_order(strategy(name), program, payload["seed"], payload["source"], here)
         result["candidates"][name] = len(ordered)
         wanted = payload["per_strategy"]
         for step in ordered[: payload["attempts"]]:
-            outcome = _tried(step, program)
+            outcome = tried(step, program)
             if "leir" not in outcome:
                 result["refusals"].append(outcome)
                 continue
@@ -45,14 +45,14 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _in_drawn_order(kind: type[Strategy], program: Program, seed: int, source: str, here: str) -> list[Strategy]:
+def in_drawn_order(kind: type[Strategy], program: Program, seed: int, source: str, here: str) -> list[Strategy]:
     """The strategy's candidates, each once, by the hash of their keys."""
     distinct = {json.dumps(step.to_json(), sort_keys=True): step for step in kind.candidates(program)}
     order = sorted(distinct, key=lambda text: digest(seed, source, here, kind.name, text))
     return [distinct[text] for text in order]
 
 
-def _tried(step: Strategy, program: Program) -> dict[str, Any]:
+def tried(step: Strategy, program: Program) -> dict[str, Any]:
     """The step's outcome as plain data: with the program after it, or with the fact that refuses it."""
     shown = {"strategy": step.name, "level": step.level, "args": step.to_json()["args"]}
     try:

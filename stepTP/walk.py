@@ -119,10 +119,10 @@ def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
         for state, around, failed in _expand_all(walker, frontier):
             yield from failed
             for refusal in around.refusals:
-                yield _refusal_row(walker, state, refusal)
+                yield refusal_row(walker, state, refusal)
             for proposal in around.proposals:
                 if proposal.state_id in seen:
-                    yield _rejected(walker, state, proposal, "walk", "state-seen", "the walk has this state already")
+                    yield rejected(walker, state, proposal, "walk", "state-seen", "the walk has this state already")
                     continue
                 seen.add(proposal.state_id)
                 fresh.append((state, proposal, around))
@@ -155,16 +155,16 @@ def _expand_all(walker: Walker, states: list[State]) -> Iterator[tuple[State, Su
     for state, future in zip(states, together, strict=True):
         answer = future.result()
         if not isinstance(answer, Failure):
-            yield state, _surroundings([answer]), ()
+            yield state, surroundings([answer]), ()
             continue
         alone = [(name, _expand(walker, state, (name,))) for name in walker.names]
         answers = [(name, asked.result()) for name, asked in alone]
         failed = tuple(
-            _rejected(walker, state, Step(strategy=name, args={}), "expand", cause_of(failure), failure.message)
+            rejected(walker, state, Step(strategy=name, args={}), "expand", cause_of(failure), failure.message)
             for name, failure in answers
             if isinstance(failure, Failure)
         )
-        yield state, _surroundings([a for _, a in answers if not isinstance(a, Failure)]), failed
+        yield state, surroundings([a for _, a in answers if not isinstance(a, Failure)]), failed
 
 
 def _expand(walker: Walker, state: State, names: tuple[str, ...]) -> "Future[Any]":
@@ -179,7 +179,7 @@ def _expand(walker: Walker, state: State, names: tuple[str, ...]) -> "Future[Any
     return walker.jobs.submit(EXPAND, payload, near=walker.source.id)
 
 
-def _surroundings(answers: list[dict[str, Any]]) -> Surroundings:
+def surroundings(answers: list[dict[str, Any]]) -> Surroundings:
     """The answers of a state's strategies as one."""
 
     def step(data: dict[str, Any]) -> Step:
@@ -207,10 +207,10 @@ def _verify_all(
     answers = verify_all(walker.jobs, walker.verify, walker.seed, walker.source, checks, walker.kept)
     for (state, proposal, around), answer in zip(fresh, answers, strict=True):
         if isinstance(answer, Failure):
-            outcome = _rejected(walker, state, proposal, "verify", cause_of(answer), answer.message)
+            outcome = rejected(walker, state, proposal, "verify", cause_of(answer), answer.message)
         elif not answer["ok"]:
             shown = verdicts(answer)
-            outcome = _rejected(walker, state, proposal, "verify", answer["cause"], answer["message"], shown)
+            outcome = rejected(walker, state, proposal, "verify", answer["cause"], answer["message"], shown)
         else:
             outcome = verdicts(answer)
         yield (state, proposal, around), outcome
@@ -273,7 +273,7 @@ def cause_of(failure: Failure) -> str:
     return f"bug-{name}" if failure.kind == "bug" else name
 
 
-def _rejected(
+def rejected(
     walker: Walker,
     before: State,
     what: Proposal | Step,
@@ -301,7 +301,7 @@ def _rejected(
     )
 
 
-def _refusal_row(walker: Walker, state: State, refusal: Refusal) -> RefusalRow:
+def refusal_row(walker: Walker, state: State, refusal: Refusal) -> RefusalRow:
     return RefusalRow(
         id=row_id(walker.source.id, state.state_id, step_json(refusal.step)),
         split=walker.source.split,

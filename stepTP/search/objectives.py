@@ -1,0 +1,61 @@
+"""What states are worth: seconds that the cost model predicts, or that a device takes."""
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from stepTP.measurements import Request, Source, State, measure_states
+from stepTP.records import MeasurementRow
+from stepTP.search.env import Environment
+from stepTP.search.journal import done, key_of
+from stepTP.search.protocol import Node, Valued
+from stepTP.walk import Jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """The cost model's seconds: deterministic, and no device is needed."""
+
+    name: str = "predicted"
+    measures: bool = False
+
+    def value_all(self, env: Environment, nodes: Sequence[Node]) -> list[Valued]:  # noqa: ARG002
+        return [Valued(node.predicted_s) for node in nodes]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The median latency on a device, by the protocol of `stepTP.verify.measure`, which verifies what it timed.
+
+    `device`: a pool of one worker, which has the device to itself.
+    """
+
+    device: Jobs
+    request: Request
+    name: str = "measured"
+    measures: bool = True
+
+    def value_all(self, env: Environment, nodes: Sequence[Node]) -> list[Valued]:
+        return [self._value(env, node) for node in nodes]
+
+    def _value(self, env: Environment, node: Node) -> Valued:
+        """Each state is timed once, after its source; the journal keeps the rows."""
+        found = env.source
+        source = Source(found.id, found.source.family, found.source.torch_code, found.leir, found.state_id)
+        parent = node.parent.state.state_id if node.parent else None
+        states = [State(node.state.leir, node.state.state_id, parent, node.state.path)]
+        known = {row.id: row for row in env.timings}
+
+        def make(_: list[int]) -> list["Future[Any]"]:
+            timed = measure_states(self.device, source, states, self.request, known)
+            return [done([row.model_dump(mode="json") for row in timed])]
+
+        (shown,) = env.journal.ask_all([key_of("measure", [self.request.target, source.id, node.state.leir])], make)
+        rows = tuple(MeasurementRow.model_validate(row) for row in shown)
+        row = next(r for r in rows if r.subject == "program" and r.state_id == node.state.state_id)
+        fresh = tuple(r for r in rows if r.id not in known)
+        if row.status != "ok" or row.timing is None:
+            return Valued(math.inf, f"{row.status}: {row.message}", fresh)
+        return Valued(row.timing.median_us / 1e6, "", fresh)

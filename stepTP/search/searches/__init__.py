@@ -1,0 +1,1 @@
+"""Searches, a module each."""
