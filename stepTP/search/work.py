@@ -2,7 +2,7 @@
 
 `predict` takes {"leir", "target"} and returns {"seconds"}, the cost model's. The others propose moves at a state:
 {"candidates": how many each strategy proposed, "moves": [{"steps", "why"}], the most promising first, "refusals"}. A
-step is {strategy, level, args, bit_exact, facts, leir, state_id, seconds}, a refusal {strategy, args, facts}.
+step is {strategy, level, args, bit_exact, facts, leir, state_id, seconds}, a refusal {strategy, level, args, facts}.
 """
 
 from collections.abc import Iterable
@@ -56,13 +56,13 @@ def rank(payload: dict[str, Any]) -> dict[str, Any]:
 def given(payload: dict[str, Any]) -> dict[str, Any]:
     """The steps of others. Payload: `leir`, `target`, `steps`: a list of moves, each a list of {strategy, args}.
 
-    A move ends before its first step that is refused, and is left out where that is its first. A step that cannot be
-    read is a refusal with the fact `step-can-be-read`.
+    A move ends before its first step that is refused, and is left out where that is its first. The answer has
+    `unread` too: why steps could not be read.
     """
     program, found = parse(payload["leir"]), _Found(payload["target"])
     for steps in payload["steps"]:
         found.follow(steps, program)
-    return found.answer()
+    return {**found.answer(), "unread": found.unread}
 
 
 class _Found:
@@ -72,6 +72,7 @@ class _Found:
         self.target = target
         self.moves: list[dict[str, Any]] = []
         self.refusals: list[dict[str, Any]] = []
+        self.unread: list[str] = []
         self.counts: dict[str, int] = {}
 
     def candidates(self, kind: type[Strategy], program: Program, payload: dict[str, Any], here: str) -> list[Strategy]:
@@ -94,9 +95,7 @@ class _Found:
             try:
                 step = parse_step(data)
             except StepError as error:
-                fact = {"name": "step-can-be-read", "holds": False, "evidence": str(error)}
-                shown = {"strategy": str(data.get("strategy")), "args": data.get("args") or {}}
-                self.refusals.append({**shown, "facts": [fact]})
+                self.unread.append(str(error))
                 break
             self.counts[step.name] = self.counts.get(step.name, 0) + 1
             outcome = self.outcome(step, program)
