@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from stepTP.commands import build, evaluating, language, listing, measure, rows, scoring, steps, translating
+from stepTP.commands import build, evaluating, language, listing, measure, rows, scoring, steps, teaching, translating
 
 app = typer.Typer(
     name="steptp",
@@ -36,6 +36,7 @@ app.command("apply")(steps.apply)
 app.command("verify")(rows.verify)
 app.command("measure")(measure.measure)
 app.command("replay")(rows.replay)
+app.command("rephrase")(teaching.rephrase)
 app.command("score")(scoring.score)
 app.add_typer(evaluating.evaluation, name="eval")
 app.command("stats")(rows.stats)

@@ -2,8 +2,7 @@
 
     RUN/measurements.jsonl      one `MeasurementRow` a line, appended and synced as it comes
 
-A row is found by its id: source, subject, state, target, machine and sizes. Of two with one id the later stands. A
-process that is killed leaves at most half a line at the end, which the next one cuts off.
+A row is found by its id: source, subject, state, target, machine and sizes.
 
 One program is timed at a time, in a worker process that may die; the table's device is this process' alone.
 """
@@ -11,7 +10,7 @@ One program is timed at a time, in a worker process that may die; the table's de
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,14 +25,13 @@ from stepTP.records import (
     Machine,
     MeasurementRow,
     ProgramRow,
-    RowError,
     Step,
     StepRow,
     Timing,
     row_id,
-    to_line,
 )
 from stepTP.stats import run_rows
+from stepTP.tables import appending, read_table
 from stepTP.verify.devices import cuda_devices, device_alone
 from stepTP.verify.measure.speedup import BINS, compare_timings
 from stepTP.verify.measure.timing import TimingPlan
@@ -283,23 +281,8 @@ def resized(jobs: Jobs, source: Source, states: list[State], sizes: Mapping[str,
 
 
 def read_measurements(file: Path) -> list[MeasurementRow]:
-    """The rows of a table, of those with one id the last; none where there is no table. Raises RowError.
-
-    Half a line at the end is that of a process that was killed, or is writing, and is left out.
-    """
-    if not file.is_file():
-        return []
-    *lines, _ = file.read_bytes().split(b"\n")
-    rows: dict[str, MeasurementRow] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            row = MeasurementRow.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            column = ".".join(map(str, first["loc"])) or "the line"
-            raise RowError(f"{file}:{number}: {column}: {first['msg']}: remove the line, or measure again") from None
-        rows[row.id] = row
-    return list(rows.values())
+    """The rows of a table of measurements; none where there is none. Raises RowError."""
+    return read_table(file, MeasurementRow)
 
 
 def summary(rows: Iterable[MeasurementRow]) -> dict[str, dict[str, int]]:
@@ -323,18 +306,3 @@ def summary(rows: Iterable[MeasurementRow]) -> dict[str, dict[str, int]]:
 
 def _shown(sizes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sizes.items())
-
-
-@contextmanager
-def appending(file: Path) -> Iterator[Callable[[MeasurementRow], None]]:
-    """What appends a row and syncs it; half a line at the end is cut off first."""
-    with file.open("ab") as table:
-        whole = file.read_bytes().rfind(b"\n") + 1
-        table.truncate(whole)
-
-        def append(row: MeasurementRow) -> None:
-            table.write(to_line(row).encode())
-            table.flush()
-            os.fsync(table.fileno())
-
-        yield append

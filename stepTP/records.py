@@ -372,6 +372,27 @@ class MeasurementRow(_Record):
     tool_versions: dict[str, str]
 
 
+class RephrasingRow(_Record):
+    """The reasoning of one step in the words of another model, under the same checks as the original.
+
+    `status`: "ok"; "refused" (the last of `attempts` replies failed a check, which `message` names, and `text` is that
+    reply); "failed" (the server gave none). Only "ok" rows are for training.
+    """
+
+    row: Literal["rephrasing"] = "rephrasing"
+    schema_version: Literal[2] = SCHEMA_VERSION
+    id: str
+    step: str  # the id of the step's row
+    model: str
+    prompt: str  # SHA-256 of the instructions and the reasoning that was to be rephrased
+    attempts: int
+    status: Literal["ok", "refused", "failed"]
+    message: str
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+
+
 Row = StepRow | ChoicesRow | TrajectoryRow | ProgramRow | RejectedRow | RefusalRow
 CONFIGS = {
     "steps": StepRow,
@@ -381,7 +402,10 @@ CONFIGS = {
     "rejected": RejectedRow,
     "refusals": RefusalRow,
 }
-TABLES = {"measurements": MeasurementRow}  # beside a run's files: not made by a build, and not the same twice
+TABLES = {
+    "measurements": MeasurementRow,
+    "rephrasings": RephrasingRow,
+}  # beside a run's files: not made by a build, and not the same twice
 
 _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="row")])
 
@@ -396,7 +420,7 @@ def row_id(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def to_line(row: Row | MeasurementRow) -> str:
+def to_line(row: BaseModel) -> str:
     """The row as one line of JSON, ending in a line break."""
     return row.model_dump_json() + "\n"
 
