@@ -13,6 +13,7 @@ OPERATIONS = 500_000  # for one question: about a second at most; ordinary ones 
 
 Answer = TypeVar("Answer")
 Point = tuple[int, ...]
+Box = tuple[tuple[int, int], ...]  # the first and the last value in each dimension
 
 
 class TooHard(Exception):
@@ -163,3 +164,45 @@ def _cached_extreme(text: str, dimension: int, most: bool) -> int | str | None:
         return bounded(ask)
     except TooHard as error:
         return str(error)
+
+
+def box_hulls(text: str, projected: int) -> tuple[tuple[Box, ...], bool]:
+    """Of a bounded set, less its dimensions after the first `projected`: the smallest box around the points of each run
+    of values of the first dimension, in their order; and whether the boxes hold nothing else. Raises TooHard.
+    """
+    answer = _box_hulls(text, projected)
+    if isinstance(answer, str):
+        raise TooHard(answer)
+    return answer
+
+
+@lru_cache(maxsize=10_000)
+def _box_hulls(text: str, projected: int) -> tuple[tuple[Box, ...], bool] | str:
+    def ask() -> tuple[tuple[Box, ...], bool]:
+        dimension = library().dim_type.set
+        found = a_set(text)
+        found = found.project_out(dimension, projected, found.dim(dimension) - projected).coalesce()
+        values = found.project_out(dimension, 1, projected - 1)
+        boxes: list[Box] = []
+        covered = found.subtract(found)
+        while not values.is_empty():
+            first = values.dim_min_val(0).to_python()
+            beyond = a_set(f"{{ [v] : v > {first} }}").subtract(values)
+            last = beyond.dim_min_val(0).to_python() - 1
+            run = found.intersect(_within([(first, last)], projected))
+            box = tuple((run.dim_min_val(n).to_python(), run.dim_max_val(n).to_python()) for n in range(projected))
+            boxes.append(box)
+            covered = covered.union(_within(box, projected))
+            values = values.intersect(a_set(f"{{ [v] : v > {last} }}"))
+        return tuple(boxes), bool(covered.is_subset(found))
+
+    try:
+        return bounded(ask)
+    except TooHard as error:
+        return str(error)
+
+
+def _within(box: Sequence[tuple[int, int]], dimensions: int) -> Any:
+    """The points whose first coordinates lie in the box."""
+    bounds = [f"{low} <= d{number} <= {high}" for number, (low, high) in enumerate(box)]
+    return a_set(question([f"d{number}" for number in range(dimensions)], bounds))

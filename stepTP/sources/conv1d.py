@@ -14,7 +14,7 @@ _ENDS = ("activation", "steps", "gate", "residual_mean", "max_pool", "global")
 
 
 def write(draw: Draw) -> str:
-    """The convolution's options, whether it looks back only, and what follows."""
+    """The convolution's options, whether it looks back only, whether a second one gates it, and what follows."""
     constants = {"batch_size": draw.choose("batch", (1, 2, 3)), "in_channels": draw.choose("in_channels", (2, 4, 6))}
     end = draw.choose("end", _ENDS)
     constants["out_channels"] = draw.choose("out_channels", (4, 6, 8))
@@ -32,7 +32,13 @@ def write(draw: Draw) -> str:
         options += ", bias=False"
     state = [f"self.conv = nn.Conv1d(in_channels, out_channels, kernel_size{options})"]
     body = [f"x = F.pad(x, ({dilation * (kernel - 1)}, 0))"] if causal else []
-    body.append("x = self.conv(x)")
+    join = draw.choose("join", ("none", "none", "gated", "sum"))
+    if join == "none":
+        body.append("x = self.conv(x)")
+    else:
+        state.append(f"self.gate = nn.Conv1d(in_channels, out_channels, kernel_size{options})")
+        joined = "torch.tanh(signal) * torch.sigmoid(gate)" if join == "gated" else "signal + torch.relu(gate)"
+        body += ["signal = self.conv(x)", "gate = self.gate(x)", f"x = {joined}"]
     match end:
         case "activation":
             body.append(f"return {activation(draw)}")

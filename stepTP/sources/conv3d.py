@@ -23,7 +23,7 @@ _ENDS = {
 
 
 def write(draw: Draw) -> str:
-    """Kernel, stride, padding and bias; an activation or a chain; a reduction, a pool or a bias at the end."""
+    """Kernel, stride, padding, bias, gate; an activation or a chain; a reduction, a pool or a bias at the end."""
     end = draw.choose("end", tuple(_ENDS))
     constants = {"batch_size": draw.choose("batch", (1, 2)), "in_channels": draw.choose("in_channels", (1, 2, 3))}
     constants["out_channels"] = draw.choose("out_channels", (4, 6))
@@ -37,12 +37,16 @@ def write(draw: Draw) -> str:
     state = [f"self.conv = nn.Conv3d(in_channels, out_channels, {kernel}{stride}{padding}{bias})"]
     if end == "bias":
         state.append("self.bias = nn.Parameter(torch.randn(out_channels, 1, 1, 1))")
+    first = ["x = self.conv(x)"]
+    if draw.choose("gated", (False, False, True)):
+        state.append(f"self.gate = nn.Conv3d(in_channels, out_channels, {kernel}{stride}{padding}{bias})")
+        first = ["gate = torch.sigmoid(self.gate(x))", "x = self.conv(x) * gate"]
     middle = [f"x = {activation(draw)}"] if draw.choose("middle", ("activation", "steps")) == "activation" else []
     return program_text(
         constants,
         "A convolution of volumes and what follows it.",
         state=state,
-        forward=["x = self.conv(x)", *(middle or steps(draw, (1, 2, 3))), f"return {_ENDS[end]}"],
+        forward=[*first, *(middle or steps(draw, (1, 2, 3))), f"return {_ENDS[end]}"],
         inputs=["torch.randn(batch_size, in_channels, depth, height, width)"],
     )
 

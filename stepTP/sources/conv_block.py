@@ -14,7 +14,7 @@ _ENDS = ("activation", "residual", "max_pool", "avg_pool", "global_mean", "bias"
 
 
 def write(draw: Draw) -> str:
-    """One convolution (stride, padding, dilation, groups), perhaps a norm, then an activation, a pool, a skip."""
+    """One convolution (stride, padding, dilation, groups), perhaps a gate and a norm, an activation, a pool, a skip."""
     constants = {"batch_size": draw.choose("batch", (1, 2)), "in_channels": draw.choose("in_channels", (2, 4, 6))}
     constants["out_channels"] = draw.choose("out_channels", (4, 6, 8))
     constants["size"] = draw.choose("size", (8, 10, 12))
@@ -29,6 +29,9 @@ def write(draw: Draw) -> str:
     options += draw.choose("bias", ("", ", bias=False"))
     state = [f"self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, stride=stride{options})"]
     body = ["x = self.conv(inputs)"]
+    if draw.choose("gated", (False, False, True)):
+        state.append(f"self.gate = nn.Conv2d(in_channels, out_channels, kernel_size, stride=stride{options})")
+        body = ["gate = torch.sigmoid(self.gate(inputs))", "x = self.conv(inputs) * gate"]
     norm = draw.choose("norm", ("none", "none", "batch", "group", "scale"))
     if norm == "scale":
         state.append("self.scale = nn.Parameter(1.0 + 0.1 * torch.randn(out_channels, 1, 1))")

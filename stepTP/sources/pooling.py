@@ -27,6 +27,13 @@ _SAME = {
     "active": "return ACTIVE",
     "sum": "return near + TWICE",
 }
+_PAIRS = {
+    "variance": ("average", ("x", "x * x"), "return second - first * first"),
+    "deviation": ("average", ("x", "x * x"), "return torch.sqrt(torch.relu(second - first * first) + 1e-5)"),
+    "gradient": ("maximum", ("x", "-x"), "return first + second"),
+    "middle": ("maximum", ("x", "-x"), "return x - 0.5 * (first - second)"),
+    "moments": ("average", ("x", "torch.abs(x)"), "return x * second - first"),
+}
 _STRIDED = {
     "average": "F.avg_pool{d}d(x, 2)",
     "maximum": "F.max_pool{d}d(x, 2)",
@@ -41,22 +48,28 @@ _ENDS = ("x", "x.mean(dim=1)", "x.amax(dim=-1)", "x.flatten(1)", "x * 0.5 + 1.0"
 
 
 def write(draw: Draw) -> str:
-    """Pools of one size and stride 1 against their input, or strided pools with what comes before and after."""
+    """Pools of stride 1 against their input or each other, or strided pools with what comes before and after."""
     rank = draw.choose("rank", (1, 2, 2, 2, 3))
     constants = {"batch_size": draw.choose("batch", (1, 2)), "channels": draw.choose("channels", (2, 3, 4, 6))}
     spatial = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}[rank]
     extents = {1: (16, 24, 32, 48), 2: (8, 10, 12, 16), 3: (4, 5, 6)}[rank]
     constants |= {name: draw.choose(name, extents) for name in spatial}
-    if draw.choose("kind", ("same", "strided")) == "same":
+    kind = draw.choose("kind", ("same", "strided"))
+    if kind == "same":
         window = draw.choose("window", (3, 3, 5) if rank < 3 else (3,))
-        kind = draw.choose("pool", tuple(_POOLS))
-        pool = _POOLS[kind].format(d=rank, x="{x}", k=window, p=window // 2)
-        line = _SAME[draw.choose("use", [use for use in _SAME if use != "peaks" or kind == "maximum"])]
+        pair = draw.choose("pair", ("none", "none", *_PAIRS))
+        pooled = draw.choose("pool", tuple(_POOLS))
+        pool = _POOLS[pooled].format(d=rank, x="{x}", k=window, p=window // 2)
+        line = _SAME[draw.choose("use", [use for use in _SAME if use != "peaks" or pooled == "maximum"])]
         if "ACTIVE" in line:
             line = line.replace("ACTIVE", activation(draw, "x - near"))
         before = draw.choose("before", ("", "", "x = torch.abs(x)", "x = x * x", "x = torch.tanh(x)"))
         body = [*([before] if before else []), f"near = {pool.format(x='x')}"]
         body.append(line.replace("TWICE", pool.format(x="near")))
+        if pair != "none":
+            pooled, operands, line = _PAIRS[pair]
+            pools = [_POOLS[pooled].format(d=rank, x=of, k=window, p=window // 2) for of in operands]
+            body = [*body[:-2], *(f"{name} = {p}" for name, p in zip(("first", "second"), pools, strict=True)), line]
     else:
         body = [f"x = {activation(draw, 'x', 'first')}"] if draw.choose("before", (False, True)) else []
         body.append(f"x = {_STRIDED[draw.choose('pool', tuple(_STRIDED))].format(d=rank)}")
@@ -64,7 +77,7 @@ def write(draw: Draw) -> str:
         body.append(f"return {activation(draw) if end == 'active' else end}")
     return program_text(
         constants,
-        "Pools the neighbourhood of every place." if "near" in body[-1] else "Pools and goes on.",
+        "Pools the neighbourhood of every place." if kind == "same" else "Pools and goes on.",
         forward=body,
         inputs=[f"torch.randn(batch_size, channels, {', '.join(spatial)})"],
     )

@@ -180,6 +180,11 @@ def test_arguments_may_address_anything() -> None:
                            ("loop_vectorization", "vectorised")):  # fmt: skip
             steps += [strategy(name)(path=path, kind=kind) for kind in (kind, "serial")]  # pyright: ignore[reportCallIssue]
         steps += [strategy("loop_reorder")(outer=path, inner=inner) for inner in paths]  # pyright: ignore[reportCallIssue]
+        steps += [
+            strategy("partially_equivalent_then_correct")(nests=(path, other), along=along)  # pyright: ignore[reportCallIssue]
+            for other in paths
+            for along in ((0,), (0, 0), (7,))
+        ]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("reduction_factorization")(path=path, tensor=t, parts=2) for t in "ACD"]  # pyright: ignore[reportCallIssue]
         steps += [

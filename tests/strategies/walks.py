@@ -98,6 +98,14 @@ PATTERNS = (
     # a padded convolution, strided, on blocks
     """in A_{2,7,7},W_{3,2,3,3};out C_{3,3,3};
     B^3_{bx}L^{3,3,2,3,3}_{y,x,c,u,v}(y*2+u>=1&&x*2+v>=1)[C_{bx,y,x}+=A_{c,y*2+u-1,x*2+v-1}*W_{bx,c,u,v};]""",
+    # windows side by side: pools of two tensors, and convolutions of one with weights of their own
+    """in A_{2,9},W_{2,3},X_{2,3};out C_{2,9};
+    L^{2,9,3}_{i,j,k}(0<=j+k-1&&j+k-1<9)[D_{i,j}+=A_{i,j+k-1}*W_{i,k};]
+    L^{2,9}_{i,j}[E_{i,j}=max(A_{i,j},0.0);]
+    L^{2,9,3}_{i,j,k}(0<=j+k-1&&j+k-1<9)[F_{i,j} max=A_{i,j+k-1};]
+    L^{2,9,3}_{i,j,k}(0<=j+k-1&&j+k-1<9)[G_{i,j}+=A_{i,j+k-1}*X_{i,k};]
+    L^{2,9,3}_{i,k,u}(0<=k+u-1&&k+u-1<9)[H_{i,k} max=E_{i,k+u-1};]
+    L^{2,9}_{i,j}[C_{i,j}=D_{i,j}*G_{i,j}+F_{i,j}-H_{i,j};]""",
 )
 
 

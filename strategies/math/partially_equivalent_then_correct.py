@@ -1,0 +1,345 @@
+"""Lays the operands of several padded windows end to end, computes all as one, and corrects the seams.
+
+    Before    L^{n,w}_{x,u}(0<=x+u-1&&x+u-1<n)[C_x+=A_{x+u-1};] L^{n,w}_{x,u}(0<=x+u-1&&x+u-1<n)[D_x+=E_{x+u-1};]
+    After     L^{n}_{x}[T_x=A_x;] L^{n}_{x}[T_{n+x}=E_x;]
+              L^{2*n,w}_{x,u}(0<=x+u-1&&x+u-1<2*n)[R_x+=T_{x+u-1};]
+              L^{1,w}_{x=n-1,u}(0<=x+u-1&&x+u-1<n)[C_x+=A_{x+u-1};] L^{1,w}_{x,u}(0<=x+u-1&&x+u-1<n)[D_x+=E_{x+u-1};]
+              L^{n-1}_{x}[C_x=R_x;] L^{n-1}_{x=1}[D_x=R_{n+x};]
+
+Convolutions, pools and sums of shifted elements, in any number of dimensions. `along` is the loop of the first nest
+along which operands are laid end to end; what a nest reads that does not move with it (weights) is stacked, and chosen
+by the number of the operand. Windows near a seam see the neighbour in place of the padding: the joint results are right
+but there. The few that are wrong are computed again, as before, and all others are taken from the joint nest.
+
+Legal when: the nests are alike but for the tensors that they read and write; none of them uses another's result; and
+what they read is the same, and nobody reads their results, up to the place where they meet. Which results are wrong
+is computed exactly, and those alone are computed again.
+
+Pays when: each nest alone is too small to fill the machine, or its start costs more than its work: one wide nest takes
+their place. The price is a copy of the operands, and the seams.
+
+Inverse: none in one step.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+from math import prod
+from typing import ClassVar
+
+from pydantic import Field
+
+from leir.analysis.access import tensors
+from leir.analysis.isl import Box, TooHard
+from leir.analysis.kernels import BYTES
+from leir.analysis.windows import (
+    NotAlike,
+    Windows,
+    conditions_on,
+    right_boxes,
+    why_not_affine,
+    windows_at,
+    wrong_boxes,
+)
+from leir.edit import accesses, dtypes, perfect_nest, sole_equation, tensors_read, tensors_written, variables_of, walk
+from leir.printer import header_text, statement_text
+from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program, Stmt, Variable
+from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
+from strategies.joining import Joint, size_of
+
+MOST_NESTS = 4  # of which candidates pair any two, beside all that are alike at once
+NAMES: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum", "=": "value"}
+
+
+class PartiallyEquivalentThenCorrect(Strategy):
+    name: ClassVar[str] = "partially_equivalent_then_correct"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "always"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{nests} slide one window over different tensors, {operands}: {count} with one header, {header}. Laid end to "
+        "end along {x}, they make one nest of {long} values of {x}, and {right_count} of its {total} results are right "
+        "as they come.",
+        "Only {wrong_count} of the {total} results of {nests} would see the neighbour in place of the padding if "
+        "{operands} were laid end to end along {x}. One nest can compute the rest.",
+        "Nothing but padding keeps {operands} apart. It matters to few: {wrong}. So the nests at {nests} can run as "
+        "one, and these few be computed again.",
+        "Each of the nests at {nests} has {each} iterations, and a start of its own. One nest of {all} does the work "
+        "of all, if what goes wrong at the seams is put right: {wrong}.",
+        "What do {nests} differ in? In tensors alone: each computes a {word} with {equation}. Where a "
+        "computation is repeated on other data, the data can be joined; along {x} that costs {wrong_count} results, to "
+        "be computed again.",
+        "The results {results} come from {count} that wait for nothing of each other and meet at ({place}). Joined "
+        "along {x}, they differ from what they are now at the seams alone, in {wrong_count} of {total} places.",
+        "{nests} read {weights} besides, which stay with their own operand: stacked, they are chosen by {which}. What "
+        "moves with {x}, {operands}, can be laid end to end, and {right_count} of {total} results do not notice.",
+        "The nests at {nests} are alike but for their tensors, and {right_count} of the {total} results stay right if "
+        "all are computed as one along {x}.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{laid} holds {operands}, end to end. {joint_header} computes all of it into {result}; the results near the "
+        "seams are computed again from the operands themselves, and all others are copied from {result}.",
+        "In place of {nests}: copies that lay {operands} end to end in {laid}, one nest into {result}, {corrections} "
+        "for what is wrong in it, and copies of what is right into {results}.",
+        "The loop {x} runs to {long} instead of {extent}, over {laid}, and the bound that ends a window moves with it. "
+        "Then {wrong}: there the old nests run again, over these places only. The other places of {results} are "
+        "taken from {result}.",
+        "First {operands} are copied into {laid}; then {result} is computed, {joint}; then come {corrections}; last, "
+        "{results} take the right part of {result}.",
+        "{results} now get their values in two ways. {wrong}, so these places are computed as before; everywhere else "
+        "they are read off {result}, which one nest computes from {laid}.",
+        "The statements at {nests} go. At ({place}) now stand {new_count} others: copies into {laid}, the joint nest "
+        "with the header {joint_header}, {corrections}, and copies out of {result}.",
+        "{weights} are stacked in {stacked}, with a first subscript that tells whose they are, {which} in the joint "
+        "nest. {operands} lie end to end in {laid}. The joint nest fills {result}, {corrections} mend the "
+        "seams, and the rest of {results} is copied.",
+        "One nest over {laid} takes the place of {count}. Its results go to {result}, from there to {results}, "
+        "but for those at the seams, which {corrections} compute.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "One nest of {all} iterations does what {count} of {each} did, to be tiled and bound once. Copies of the "
+        "operands take {bytes}, and {again} iterations run twice. {exactly}",
+        "The correction computes {wrong_count} of {total} results again, {again} iterations beside the {all} of the "
+        "joint nest. {exactly}",
+        "Every result has the terms it had, in their order: the right ones in the joint nest, the others in "
+        "nests of their own. So every bit stays, for {bytes} of operands laid end to end.",
+        "The {count} become a single wide one, which fills a machine sooner. What that costs: {bytes} of copies, "
+        "and {again} iterations for the seams. No rounding changes.",
+        "Bits do not change. The work grows by {again} iterations, and by the copies into {laid} and out of {result}; "
+        "in return {x} has {long} independent values in one nest in place of {extent} in each of {count}.",
+        "What was {count} to schedule is one, over {long} values of {x}. {exactly}",
+        "{operands} are read once more, to lay them end to end in {bytes}. In return the {word} is written once, "
+        "for all {total} results but {wrong_count}.",
+        "{right_count} results come from the joint nest and {wrong_count} from the corrections, each summed up in the "
+        "order it always was; so the step is bit-exact.",
+    )
+
+    nests: tuple[Path, ...] = Field(min_length=2)
+    along: Path
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["PartiallyEquivalentThenCorrect"]:
+        alike: dict[object, list[int]] = {}
+        for number, statement in enumerate(program.body):
+            if (likeness := _likeness(statement)) is not None:
+                alike.setdefault(likeness, []).append(number)
+        for numbers in alike.values():
+            groups = list(combinations(numbers[:MOST_NESTS], 2))
+            groups += [tuple(numbers)] if len(numbers) > 2 else []
+            for group in groups:
+                levels = perfect_nest(program.body[group[0]], (group[0],))
+                for path, level in levels:
+                    if isinstance(level, Loop) and _is_padded(levels, level.variable):
+                        yield cls(nests=tuple((n,) for n in group), along=path)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        single = all(len(path) == 1 and _equation_or_none(program, path) for path in self.nests)
+        single = single and all(a < b for a, b in pairwise(self.nests))
+        evidence = f"{_shown(self.nests)} stand at top level, in this order, with one equation each"
+        if not single:
+            found = ", ".join(describe_at(program, path) for path in self.nests)
+            evidence = f"nests of one equation each, at top level and in order, are wanted: {found}"
+        yield Fact("paths-are-nests", single, evidence)
+        windows, evidence = _windows_or_none(program, self.nests, self.along)
+        yield Fact("nests-are-alike", windows is not None, evidence)
+        assert windows is not None
+        why = _why_types_differ(program, windows)
+        yield Fact("types-are-equal", not why, why or f"results are {dtypes(program)[windows.targets[0].tensor]}")
+        why = _why_written_elsewhere(program, windows)
+        names = listed(target.tensor for target in windows.targets)
+        yield Fact("results-have-one-writer", not why, why or f"nothing else writes {names}")
+        place, evidence = _meeting_place(program, self.nests)
+        yield Fact("nests-can-meet", place is not None, evidence)
+        wrong, why = _wrong_or_none(windows)
+        x = windows.x.variable
+        evidence = f"all conditions on {x} are quasi-affine, so the wrong results are known exactly"
+        yield Fact("conditions-can-be-decided", wrong is not None, why if wrong is None else evidence)
+        assert wrong is not None
+        evidence = f"{_seams_text(windows, wrong)}; {why}"
+        if not any(wrong):
+            evidence = f"no window reaches over a seam along {x}: tensor_concat_to_fuse_operators joins such nests"
+        yield Fact("seams-are-wrong", any(wrong), evidence)
+        right = [sum(map(size_of, right_boxes(windows, boxes))) for boxes in wrong]
+        lost = [target.tensor for target, count in zip(windows.targets, right, strict=True) if not count]
+        evidence = f"{listed(map(str, right))} results of {names} are right"
+        yield Fact("some-results-are-right", not lost, f"all of {lost[0]} is wrong" if lost else evidence)
+
+    def rewrite(self, program: Program) -> Program:
+        place, _ = _meeting_place(program, self.nests)
+        joint = self._joint(program)
+        body: list[Stmt] = []
+        for number, statement in enumerate(program.body):
+            body += joint.statements if number == place else []
+            body += [] if (number,) in self.nests else [statement]
+        return replace(program, body=(*joint.declared, *body))
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        joint = self._joint(before)
+        windows, count = joint.windows, len(self.nests)
+        wrong, exactly = _wrong_or_none(windows)
+        assert wrong is not None
+        place, _ = _meeting_place(before, self.nests)
+        x = windows.x
+        total = count * prod(loop.extent for loop in windows.kept)
+        again = sum(size_of(box) for boxes in wrong for box in boxes)
+        each = prod(loop.extent for loop in windows.loops)
+        over = prod(loop.extent for loop in windows.loops if loop not in windows.kept)
+        result = {
+            "nests": _shown(self.nests),
+            "count": counted(count, "nest"),
+            "place": str(place),
+            "operands": _names_of(windows, laid=True),
+            "x": x.variable,
+            "extent": str(x.extent),
+            "long": str(joint.long.extent),
+            "header": header_text(windows.levels),
+            "word": NAMES[windows.equation.op],
+            "equation": statement_text(windows.equation).rstrip(";"),
+            "results": listed(target.tensor for target in windows.targets),
+            "each": str(each),
+            "all": str(each // x.extent * joint.long.extent),
+            "total": str(total),
+            "wrong_count": str(again),
+            "right_count": str(total - again),
+            "again": str(again * over),
+            "wrong": _seams_text(windows, wrong),
+            "exactly": exactly[0].upper() + exactly[1:] + ", so none is computed twice without need."
+            if "only" in exactly
+            else exactly[0].upper() + exactly[1:] + ".",
+            "laid": listed(joint.laid),
+            "result": joint.result.tensor,
+            "joint": statement_text(joint.nest),
+            "joint_header": header_text(joint.levels),
+            "corrections": counted(len(joint.corrections), "correction"),
+            "new_count": str(len(joint.statements)),
+            "bytes": counted(_bytes(after, [*joint.laid, *joint.stacked]), "byte"),
+        }
+        if joint.stacked:
+            result["weights"] = _names_of(windows, laid=False)
+            result["stacked"] = listed(joint.stacked)
+            result["which"] = f"{x.variable}//{windows.pitch}"
+        return result
+
+    def _joint(self, program: Program) -> Joint:
+        windows = windows_at(program, self.nests, self.along)
+        wrong, _ = _wrong_or_none(windows)
+        assert wrong is not None
+        return Joint(program, windows, wrong)
+
+
+def _shown(paths: Sequence[Path]) -> str:
+    return listed(map(path_text, paths))
+
+
+def _bytes(program: Program, names: Sequence[str]) -> int:
+    """What tensors take."""
+    known = tensors(program)
+    return sum(prod(known[name].shape) * BYTES[known[name].dtype] for name in names)
+
+
+def _names_of(windows: Windows, laid: bool) -> str:
+    """The tensors that the nests read, of the operands that are laid end to end or of those that are stacked."""
+    found = [o for o in windows.operands if (o.along is not None) == laid and not o.is_shared]
+    return listed(dict.fromkeys(read.tensor for operand in found for read in operand.reads))
+
+
+def _equation_or_none(program: Program, path: Path) -> Equation | None:
+    """The one equation of the nest at a path."""
+    nest = statement_or_none(program, path)
+    found = None if nest is None else sole_equation(nest)
+    return None if found is None else found[1]
+
+
+def _likeness(statement: Stmt) -> object:
+    """What nests must have in common, cheap to compare; None for a statement that is no nest of one equation."""
+    found = sole_equation(statement)
+    if found is None:
+        return None
+    levels = perfect_nest(statement)
+    loops = tuple((level.kind, level.extent, level.first) if isinstance(level, Loop) else None for _, level in levels)
+    return loops, found[1].op, sum(1 for _ in accesses(found[1].value))
+
+
+def _is_padded(levels: Sequence[tuple[Path, Loop | Guard]], x: str) -> bool:
+    """Whether results along a loop may be subject to padding: a condition decides by it."""
+    found = sole_equation(levels[0][1])
+    assert found is not None
+    _, equation = found
+    if Variable(x) not in equation.target.indices:
+        return False
+    guards = [level.condition for _, level in levels if isinstance(level, Guard)]
+    return any(x in variables_of(guard) for guard in guards) or any(conditions_on(equation.value, x))
+
+
+def _windows_or_none(program: Program, nests: Sequence[Path], along: Path) -> tuple[Windows | None, str]:
+    try:
+        windows = windows_at(program, nests, along)
+    except NotAlike as error:
+        return None, f"{_shown(nests)} cannot be laid end to end along {path_text(along)}: {error}"
+    operands = _names_of(windows, laid=True)
+    return windows, f"{_shown(nests)} differ in tensors alone; along {windows.x.variable} they read {operands}"
+
+
+def _why_types_differ(program: Program, windows: Windows) -> str:
+    types = dtypes(program)
+    for accesses_of in (windows.targets, *(operand.reads for operand in windows.operands)):
+        found = dict.fromkeys(types[access.tensor] for access in accesses_of)
+        if len(found) > 1:
+            return f"{listed(a.tensor for a in accesses_of)} are {listed(found)}"
+    return ""
+
+
+def _why_written_elsewhere(program: Program, windows: Windows) -> str:
+    for target in windows.targets:
+        writers = [s for _, s in walk(program) if isinstance(s, Equation) and s.target.tensor == target.tensor]
+        if len(writers) > 1:
+            return f"{len(writers)} equations write {target.tensor}"
+    return ""
+
+
+def _meeting_place(program: Program, nests: Sequence[Path]) -> tuple[int | None, str]:
+    """The number of the nest in whose place the joint one can stand, and why; None where there is none."""
+    numbers = [path[0] for path in nests]
+    reasons: list[str] = []
+    for place in dict.fromkeys((numbers[-1], *numbers)):
+        reason = next((why for number in numbers if (why := _why_not_moved(program, number, place, numbers))), "")
+        if not reason:
+            return place, f"({place}) can hold them all: what they read is the same there, and nobody waits for them"
+        reasons.append(reason)
+    return None, reasons[0]
+
+
+def _why_not_moved(program: Program, number: int, place: int, nests: Sequence[int]) -> str:
+    """Why a nest may not move to the place of another, past all that stands between, and be one with the others."""
+    nest = program.body[number]
+    read, written = tensors_read(nest), tensors_written(nest)
+    between = range(min(number, place), max(number, place) + 1)
+    for other in dict.fromkeys((*between, *nests)):
+        statement = program.body[other]
+        if shared := [tensor for tensor in tensors_read(statement) if tensor in written]:
+            return f"({other}) reads {shared[0]}, which ({number}) makes"
+        if shared := [tensor for tensor in tensors_written(statement) if tensor in read]:
+            return f"({other}) writes {shared[0]}, which ({number}) reads"
+    return ""
+
+
+def _wrong_or_none(windows: Windows) -> tuple[tuple[tuple[Box, ...], ...] | None, str]:
+    """For each nest the boxes of its wrong results, and in words whether they are exact."""
+    if why := why_not_affine(windows):
+        return None, why
+    try:
+        found = [wrong_boxes(windows, number) for number in range(len(windows.nests))]
+    except TooHard as reason:
+        return None, f"it is too hard to say which results are wrong: {reason}"
+    exact = all(exactly for _, exactly in found)
+    evidence = "the boxes to compute again hold wrong results only" if exact else "the boxes also hold right results"
+    return tuple(boxes for boxes, _ in found), evidence
+
+
+def _seams_text(windows: Windows, wrong: Sequence[Sequence[Box]]) -> str:
+    x = windows.x.variable
+    parts: list[str] = []
+    for target, boxes in zip(windows.targets, wrong, strict=True):
+        runs = [f"{low}" if low == high else f"{low}..{high}" for (low, high), *_ in boxes]
+        if runs:
+            parts.append(f"{target.tensor} is wrong at {x}={listed(runs)}")
+    return "; ".join(parts)
