@@ -25,14 +25,17 @@ def write(draw: Draw) -> str:
     options = f", dilation={dilation}" if dilation > 1 else ""
     if draw.choose("grouped", (False, False, True)):
         options += ", groups=2"
-    if not causal:
+    join = draw.choose("join", ("none", "none", "gated", "sum"))
+    if not causal and join != "none":
+        around = dilation * (kernel - 1) // 2
+        options += f", padding={around}" if around else ""
+    elif not causal:
         options += {1: "", 2: ", stride=2"}[draw.choose("stride", (1, 1, 2))]
         options += {0: "", 1: ", padding=1"}[draw.choose("padding", (0, 1))]
     if not draw.choose("bias", (True, True, False)):
         options += ", bias=False"
     state = [f"self.conv = nn.Conv1d(in_channels, out_channels, kernel_size{options})"]
     body = [f"x = F.pad(x, ({dilation * (kernel - 1)}, 0))"] if causal else []
-    join = draw.choose("join", ("none", "none", "gated", "sum"))
     if join == "none":
         body.append("x = self.conv(x)")
     else:

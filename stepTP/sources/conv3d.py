@@ -38,7 +38,7 @@ def write(draw: Draw) -> str:
     if end == "bias":
         state.append("self.bias = nn.Parameter(torch.randn(out_channels, 1, 1, 1))")
     first = ["x = self.conv(x)"]
-    if draw.choose("gated", (False, False, True)):
+    if draw.choose("gate", (False, True, False)):
         state.append(f"self.gate = nn.Conv3d(in_channels, out_channels, {kernel}{stride}{padding}{bias})")
         first = ["gate = torch.sigmoid(self.gate(x))", "x = self.conv(x) * gate"]
     middle = [f"x = {activation(draw)}"] if draw.choose("middle", ("activation", "steps")) == "activation" else []

@@ -22,14 +22,17 @@ def write(draw: Draw) -> str:
     constants["stride"] = stride = draw.choose("stride", (1, 1, 2))
     end = draw.choose("end", _ENDS)
     dilation = draw.choose("dilation", (1, 1, 2) if kernel == 3 and end != "residual" else (1,))
-    padding = kernel // 2 if end == "residual" else draw.choose("padding", (1, 2) if stride == 2 else (0, 1, 2))
+    gated = draw.choose("gated", (False, False, True))
+    padding = (
+        kernel // 2 if end == "residual" or gated else draw.choose("padding", (1, 2) if stride == 2 else (0, 1, 2))
+    )
     options = f", padding={padding}" if padding else ""
     options += ", dilation=2" if dilation == 2 else ""
     options += draw.choose("groups", ("", "", ", groups=2"))
     options += draw.choose("bias", ("", ", bias=False"))
     state = [f"self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, stride=stride{options})"]
     body = ["x = self.conv(inputs)"]
-    if draw.choose("gated", (False, False, True)):
+    if gated:
         state.append(f"self.gate = nn.Conv2d(in_channels, out_channels, kernel_size, stride=stride{options})")
         body = ["gate = torch.sigmoid(self.gate(inputs))", "x = self.conv(inputs) * gate"]
     norm = draw.choose("norm", ("none", "none", "batch", "group", "scale"))
