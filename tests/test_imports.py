@@ -15,6 +15,7 @@ CONFINED = {
     "torch": ("stepTP/frontend", "stepTP/verify"),
     "lark": ("leir",),
     "islpy": ("leir/analysis", "leir/check"),
+    "sympy": ("leir/analysis",),
 }
 
 
@@ -64,7 +65,7 @@ def test_imports_go_one_way(path: Path) -> None:
 def test_heavy_libraries_load_late(path: Path) -> None:
     """What the command line imports to start must not load what only some commands need."""
     place = path.relative_to(ROOT)
-    heavy = {"tvm", "torch", "islpy"}
+    heavy = {"tvm", "torch", "islpy", "sympy"}
     exempt = {"tvm": "leir/lowering", "torch": "stepTP"}
     for name, at_import in imports(path):
         library = name.split(".")[0]

@@ -76,6 +76,15 @@ class Ranges:
 
     def at(self, place: Place) -> Range:
         """The values of the expression at a place. Raises LookupError where there is none."""
+        node, known = self.reached(place)
+        return value_of(node, known, self, place.path)
+
+    def of(self, expression: Expr, path: Path) -> Range:
+        """The values of an expression, were it evaluated by the statement at `path`."""
+        return value_of(expression, self.around(path), self, path)
+
+    def reached(self, place: Place) -> tuple[Expr, Known]:
+        """The expression at a place and what is known where it is evaluated. Raises LookupError where there is none."""
         if not place.within:
             raise LookupError(f"{place} is not the place of an expression")
         statement = statement_at(self.program, place.path)
@@ -86,11 +95,7 @@ class Ranges:
         node = below[place.within[0]]
         for number in place.within[1:]:
             node, known = _child(node, number, known, self, place.path)
-        return value_of(node, known, self, place.path)
-
-    def of(self, expression: Expr, path: Path) -> Range:
-        """The values of an expression, were it evaluated by the statement at `path`."""
-        return value_of(expression, self.around(path), self, path)
+        return node, known
 
     def around(self, path: Path) -> Known:
         """What the loops and guards around the statement at `path` say."""

@@ -23,6 +23,7 @@ from strategies.index import LEVELS
 from tests.strategies.walks import PATTERNS
 
 ROOT = Path(__file__).parent.parent.parent
+ALGEBRA = {"factorization": ("factor",)}  # the arguments of each, beyond the place
 COPY = "in A_8;out C_8; L^8_i[C_i=A_i;]"
 
 
@@ -48,7 +49,7 @@ def test_the_page_of_the_catalog_is_up_to_date() -> None:
 
 
 def test_listing_imports_no_library_of_an_analysis() -> None:
-    heavy = ("islpy", "lark", "tvm", "torch", "numpy", "leir.check")
+    heavy = ("islpy", "sympy", "lark", "tvm", "torch", "numpy", "leir.check")
     code = f"""
 import sys
 from strategies.catalog import strategies
@@ -192,6 +193,12 @@ def test_arguments_may_address_anything() -> None:
             for within in ((), (0,), (1,), (1, 0), (7,))
             for before in (1, 9)
         ]
+        for name, arguments in ALGEBRA.items():
+            steps += [
+                strategy(name)(path=path, within=within, **dict.fromkeys(arguments, text))  # pyright: ignore[reportCallIssue]
+                for within in ((), (0,), (1,), (1, 0), (7,))
+                for text in ("A_i", "")
+            ]
         steps += [strategy("precompute_indices")(path=path, within=within) for within in ((), (1,), (1, 0), (7,))]  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("cache_read_write")(path=path, tensor=tensor, scope=scope, side=side)  # pyright: ignore[reportCallIssue]

@@ -108,6 +108,10 @@ PLANTED = (
     Planted("reduction_factorization", "all parts of a row are one", "part.variable, *(level", "*(level"),
     Planted("reduction_factorization", "rows share their parts", "*(level.variable for level in around), part", "part"),
     Planted("reduction_factorization", "a sum may be used inside", "uses == 1, evidence", "True, evidence"),
+    Planted("factorization", "one term keeps the factor", "for term in left]\n    factor", "for term in left[:-1]] + left[-1:]\n    factor"),
+    Planted("factorization", "a factor of one term is taken for one of all", "if all(power_in(t.factors, base, setting) for t in terms)", "if any(power_in(t.factors, base, setting) for t in terms)"),
+    Planted("factorization", "nothing is proved of floats", "yield from self.facts_of_form(program)", "del form"),
+    Planted("factorization", "any rest is as good", "rest = setting.algebra.divided(setting.expression, factor)", "rest = setting.algebra.divided(setting.expression, factor) and factor"),
     Planted("reduction_factorization", "floats count as exact", "in reorderable_accumulations(program, self.path, exact=True)", "in reorderable_accumulations(program, self.path)"),
     Planted("reduction_factorization", "a largest value starts from zero", 'return Unary("-", Real(math.inf)) if least else Real(math.inf)', "return Real(0.0)"),
     Planted("reduction_factorization", "guards of single terms go with the parts", "variables_of(g.condition) <= known and", ""),
@@ -203,7 +207,7 @@ def planted(error: Planted) -> type[Strategy]:
     (found,) = (
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Strategy) and value is not Strategy
+        if isinstance(value, type) and issubclass(value, Strategy) and value.__module__ == original.__name__
     )
     return found
 

@@ -95,6 +95,17 @@ PATTERNS = (
     # temporaries of an iteration, made anew, with an accumulation inside
     """in A_{4,3,5};out C_{4,3};
     L^4_iL^3_j[R^{f32,l};S^{f32,l}_5;L^5_k[S_k=A_{i,j,k}*A_{i,j,4-k};]L^5_k[R+=S_k;]C_{i,j}=R;]""",
+    # polynomials: terms to collect, to factor, to distribute, to cancel
+    """in A_{5,6},W_6,X_5;out C_{5,6},D_{5,6},E_6;
+    L^{5,6}_{i,j}[C_{i,j}=A_{i,j}*A_{i,j}*W_j+W_j*X_i*A_{i,j}-A_{i,j}*A_{i,j}*X_i+0.5*X_i;]
+    L^{5,6}_{i,j}[D_{i,j}=(A_{i,j}+W_j)*X_i-X_i*(W_j-A_{i,j})+X_i-A_{i,j};]
+    L^{5,6}_{i,j}[E_j+=A_{i,j}*A_{i,j}-X_i*X_i;]""",
+    # fractions, over divisors that stay away from zero
+    """in A_{5,6},W_6;out C_{5,6},D_{5,6},E_{5,6};
+    L^{5,6}_{i,j}[F_{i,j}=1.0+A_{i,j}*A_{i,j};]
+    L^{5,6}_{i,j}[C_{i,j}=(W_j+A_{i,j})/F_{i,j}+W_j/F_{i,j}-A_{i,j}/(2.0+abs(W_j));]
+    L^{5,6}_{i,j}[D_{i,j}=0.5*A_{i,j}*F_{i,j}/F_{i,j}+1.0/(1.0/(1.0+W_j*W_j));]
+    L^{5,6}_{i,j}[E_{i,j}=A_{i,j}*W_j*A_{i,j}/F_{i,j}*0.25+W_j-A_{i,j}+A_{i,j};]""",
     # a padded convolution, strided, on blocks
     """in A_{2,7,7},W_{3,2,3,3};out C_{3,3,3};
     B^3_{bx}L^{3,3,2,3,3}_{y,x,c,u,v}(y*2+u>=1&&x*2+v>=1)[C_{bx,y,x}+=A_{c,y*2+u-1,x*2+v-1}*W_{bx,c,u,v};]""",

@@ -1,0 +1,98 @@
+"""Writes a sum as a product: a factor of all its terms, or of the polynomial that they make, is taken out.
+
+    Before    a*b+a*c
+    After     a*(b+c)
+
+The identities, one a step:
+
+- a common factor: a*b+a*c = a*(b+c), a factor of every term, once; also a*b+a = a*(b+1.0), and powers: a**3+a*b =
+  a*(a**2+b)
+- all common factors at once: a*b*c+a*b*d = a*b*(c+d)
+- a factor that is a sum: x*(a+b)+y*(b+a) = (a+b)*(x+y)
+- a factor of the polynomial: a*a-b*b = (a-b)*(a+b), a*a+2.0*a*b+b*b = (a+b)*(a+b), a*b+a+b+1.0 = (a+1.0)*(b+1.0),
+  as SymPy finds them over the integers; literals that are not whole are operands like any other
+
+Legal when: both forms are one polynomial; no part of the new sum overflows, for inputs of ordinary size; and the
+product rounds no more than verification allows for the sum. Integers must not overflow, and then keep every bit.
+
+Pays when: multiplications are saved, or the terms of the new sum can be computed once and kept.
+
+Inverse: expand_factorization.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from leir.analysis.terms import Term, product, total
+from leir.printer import expression_text
+from leir.syntax import Binary, Expr, Program
+from strategies.algebra import Algebraic, Form, Setting, bases, power_in, without
+from strategies.base import BitExact, Fact, Level
+
+
+class Factorization(Algebraic):
+    name: ClassVar[str] = "factorization"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "depends"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{factor} is a factor of the whole of {old}: multiplied once, at the end, it saves {saved}.",
+        "Of the {operations_before} in {old}, {saved} go if {factor} is taken out.",
+        "Why multiply by {factor} in every term? The sum of what is left can be formed first, with {saved} less.",
+        "The equation at {path} computes {old} term by term, though {factor} divides all of it.",
+        "{old} has the factor {factor}, so that it can be written as a product.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "In the equation at {path}, {old} becomes {new}.",
+        "Factor {factor} out: {new} stands where {old} stood.",
+        "What {factor} multiplies is summed first, then multiplied: {new} in place of {old}.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "{operations_before} become {operations_after}; nothing else of the program changes.",
+        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
+        "Everything is read as before, and the product takes {operations_after}.",
+    )
+
+    factor: str
+
+    @classmethod
+    def forms(cls, setting: Setting) -> Iterator[Form]:
+        if not setting.is_sum:
+            return
+        terms = setting.terms
+        common = [
+            base for base in bases(terms[0].factors, setting) if all(power_in(t.factors, base, setting) for t in terms)
+        ]
+        for base in common:
+            yield _taken_out(setting, terms, [base])
+        repeated = [base for base in common for _ in range(min(power_in(t.factors, base, setting) for t in terms))]
+        if len(repeated) > 1:
+            yield _taken_out(setting, terms, repeated)
+        yield from _polynomial_factors(setting, common)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        yield from self.facts_of_place(program)
+        form, why = self.found(program)
+        yield Fact("factor-divides-the-sum", form is not None, why)
+        yield from self.facts_of_form(program)
+
+
+def _taken_out(setting: Setting, terms: tuple[Term, ...], taken: list[Expr]) -> Form:
+    """The product of some bases, each once for each time that it is named, and of the sum of what is left."""
+    left = list(terms)
+    for base in taken:
+        left = [term.changed(without(term.factors, base, 1, setting)) for term in left]
+    factor, rest = product(taken, setting.dtype), total(left, setting.dtype)
+    text = expression_text(factor)
+    return Form({"factor": text}, Binary("*", factor, rest), f"{text} is a factor of every term")
+
+
+def _polynomial_factors(setting: Setting, common: list[Expr]) -> Iterator[Form]:
+    """Factors of the polynomial that no term shows; at least two sums must come of it."""
+    found = setting.algebra.factors(setting.expression)
+    if sum(power for _, power in found) < 2:
+        return
+    for factor, _ in found:
+        rest = setting.algebra.divided(setting.expression, factor)
+        if rest is not None and not any(setting.same(factor, base) for base in common):
+            text = expression_text(factor)
+            yield Form({"factor": text}, Binary("*", factor, rest), f"{text} divides the polynomial")
