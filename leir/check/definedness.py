@@ -25,8 +25,11 @@ from leir.printer import expression_text
 from leir.syntax import Equation, Expr, Place, Program, Variable
 
 
-def check_definedness(program: Program) -> Iterator[Diagnostic]:
-    """Reads of elements that nothing has written, and outputs with elements that nothing writes."""
+def check_definedness(program: Program, only: str | None = None) -> Iterator[Diagnostic]:
+    """Reads of elements that nothing has written, and outputs with elements that nothing writes.
+
+    `only`: the tensor that is asked about, if not all are.
+    """
     known = tensors(program)
     filled, life = fills(program), lifetimes(program)
     writes: dict[str, list[Touch]] = {}
@@ -36,7 +39,7 @@ def check_definedness(program: Program) -> Iterator[Diagnostic]:
     for statement in statements_of(program):
         for use in statement.uses:
             tensor = use.access.tensor
-            if use.mode == "write" or known[tensor].role == "input":
+            if use.mode == "write" or known[tensor].role == "input" or only not in (None, tensor):
                 continue
             if tensor not in writes and known[tensor].alloc is None:  # an unknown name, or an output that has its own
                 continue
@@ -49,7 +52,8 @@ def check_definedness(program: Program) -> Iterator[Diagnostic]:
             else:
                 yield from read.find_before(writes.get(tensor, []))
     for declaration in program.outputs:
-        yield from _check_output(declaration.tensor, declaration.shape, writes.get(declaration.tensor, []))
+        if only in (None, declaration.tensor):
+            yield from _check_output(declaration.tensor, declaration.shape, writes.get(declaration.tensor, []))
 
 
 class _Read:

@@ -6,12 +6,12 @@
 Every read is replaced, and the declaration goes too. Where storing rounds or converts the value, the expression is
 wrapped in `cast`, so that readers find what they found.
 
-Legal when: one equation writes the temporary, each element at most once in a lifetime, and no accumulation; each loop
-variable that its value uses stands alone in a subscript, but for an added constant, or belongs to a loop around the
-declaration; and no operand is written between the store and a read. Programs read only what was written, so every read
-lies in the domain of the equation. That the operands' subscripts stay in range, without the guards around the equation,
-is proved again. No other statement moves, so
-that every other value keeps its writer.
+Legal when: one equation writes the temporary, each element at most once in a lifetime, and no accumulation; the
+subscripts give each loop variable that its value uses (alone with an added constant, as a digit of `i*8+j`, or by
+`i//8` and `i%8`), or it belongs to a loop around the declaration; and no operand is written between the store and a
+read. Programs read only what was written, so every read lies in the domain of the equation. That the operands'
+subscripts stay in range, without the guards around the equation, is proved again. No other statement moves, so that
+every other value keeps its writer.
 
 Pays when: the value is cheap, or read once: a store, a load and the storage are saved, and a nest. Read more often, it
 is computed more often.
@@ -21,13 +21,14 @@ Leads to: dead_code_elimination, factorization, online_softmax.
 Inverse: expression_splitting.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
 from leir.analysis.access import Tensor, tensors
-from leir.analysis.box import as_expression, as_sum, plus
+from leir.analysis.affine import Interval
+from leir.analysis.inversion import solved
 from leir.analysis.kernels import BYTES
 from leir.analysis.model import lifetimes
 from leir.analysis.ranges import ranges
@@ -51,7 +52,7 @@ from leir.edit import (
 )
 from leir.names import substitute_in
 from leir.printer import expression_text, statement_text
-from leir.syntax import Access, Binary, Cast, Equation, Expr, Guard, Integer, Path, Place, Program, Unary, Variable
+from leir.syntax import Access, Cast, Equation, Expr, Guard, Loop, Path, Place, Program
 from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
 from strategies.memories import WORDS
 
@@ -190,43 +191,33 @@ class _Inlining:
         loops = loops_around(self.program, self.path)
         return {loop.variable for loop in loops[: lifetimes(self.program).get(self.name, 0)]}
 
-    def places(self) -> dict[str, int]:
-        """The subscript of the target that gives each loop variable."""
-        found: dict[str, int] = {}
-        for number, index in enumerate(self.equation.target.indices):
-            match list(as_sum(index).terms.items()):
-                case [(Variable(name), 1 | -1)]:
-                    found.setdefault(name, number)
-                case _:
-                    pass
-        return found
+    def values(self, access: Access) -> dict[str, Expr]:
+        """The loops' variables in the iteration that wrote an element, as far as the subscripts give them."""
+        kept = self.lifetime()
+        own = {v: ends for v, ends in _ends(loops_around(self.program, self.path)).items() if v not in kept}
+        everywhere = _ends(node for _, node in walk(self.program) if isinstance(node, Loop))
+        return solved(self.equation.target.indices, access.indices, own, everywhere)
 
     def undetermined(self) -> list[str]:
         """The variables of the value that neither a subscript nor the lifetime gives."""
-        return sorted(variables_of(self.equation.value) - self.lifetime() - set(self.places()))
+        return sorted(variables_of(self.equation.value) - self.lifetime() - self.values(self.equation.target).keys())
 
     def replaced(self, expression: Expr) -> Expr:
         """The value, for a read of the tensor; anything else as it is."""
         if not isinstance(expression, Access) or expression.tensor != self.name:
             return expression
-        values = {name: self.solved(name, expression) for name in sorted(self.needed())}
-        value = substitute_in(self.equation.value, values)
+        value = substitute_in(self.equation.value, self.values(expression))
         return Cast(self.tensor.dtype, value) if self.converts else value
 
-    def needed(self) -> set[str]:
-        return variables_of(self.equation.value) - self.lifetime()
 
-    def solved(self, name: str, access: Access) -> Expr:
-        """The value of a loop variable in the iteration that wrote an element."""
-        number = self.places()[name]
-        own, index = as_sum(self.equation.target.indices[number]), access.indices[number]
-        if own.terms[Variable(name)] == -1:
-            return as_expression(as_sum(Binary("-", _integer(own.constant), index)))
-        return plus(index, _integer(-own.constant)) if own.constant else index
-
-
-def _integer(value: int) -> Expr:
-    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
+def _ends(loops: Iterable[Loop]) -> dict[str, Interval]:
+    """The first and the last value of each variable, of all loops that bind it."""
+    ends: dict[str, Interval] = {}
+    for loop in loops:
+        first, last = loop.first, loop.first + loop.extent - 1
+        low, high = ends.get(loop.variable, (first, last))
+        ends[loop.variable] = (min(low, first), max(high, last))
+    return ends
 
 
 def _definitions(program: Program, tensor: str) -> list[tuple[Path, Equation]]:

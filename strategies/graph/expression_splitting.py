@@ -20,7 +20,6 @@ Inverse: compute_inline.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
@@ -28,38 +27,21 @@ from pydantic import Field
 
 from leir.analysis.kernels import BYTES
 from leir.analysis.recomputation import why_value_differs
-from leir.analysis.types import strong, type_of
 from leir.edit import (
-    accesses,
-    dtypes,
     enclosing,
     expression_at,
-    insert_at,
     iterations_around,
-    nested,
     replace_expression_at,
-    variables_of,
     walk,
     walk_expression,
 )
-from leir.names import unused_tensor
 from leir.printer import expression_text
 from leir.syntax import (
-    Access,
-    Alloc,
-    Binary,
-    Call,
-    DType,
     Equation,
-    Expr,
     Guard,
-    Loop,
     Path,
     Place,
     Program,
-    Select,
-    Unary,
-    Variable,
 )
 from strategies.base import (
     BitExact,
@@ -72,6 +54,7 @@ from strategies.base import (
     path_text,
     statement_or_none,
 )
+from strategies.parts import conditions_of, part_at, why_no_part, with_nest_of
 
 
 class ExpressionSplitting(Strategy):
@@ -106,13 +89,13 @@ class ExpressionSplitting(Strategy):
                 continue
             for within, _ in walk_expression(node.value, (1,)):
                 is_copy = within == (1,) and node.op == "="
-                if not is_copy and not _why_no_part(program, path, within):
+                if not is_copy and not why_no_part(program, path, within):
                     yield from (cls(path=path, within=within, before=number) for number in range(1, len(path) + 1))
 
     def facts(self, program: Program) -> Iterator[Fact]:
         node = statement_or_none(program, self.path)
         yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
-        why = _why_no_part(program, self.path, self.within)
+        why = why_no_part(program, self.path, self.within)
         shown = why or f"{expression_text(expression_at(program, Place(self.path, self.within)))} computes something"
         yield Fact("part-computes-something", not why, shown)
         inside = self.before <= len(self.path)
@@ -120,31 +103,26 @@ class ExpressionSplitting(Strategy):
         if inside:
             evidence = f"the new nest goes before {path_text(self.path[: self.before])}"
         yield Fact("place-is-on-the-path", inside, evidence)
-        split = self._split(program)
+        split = part_at(program, self.path, self.within, self.before)
         after = self.rewrite(program)
         equation = next(p for p, e in walk(after) if isinstance(e, Equation) and e.target == split.entry)
         why = why_value_differs(after, equation)
-        part = expression_text(split.part)
+        part = expression_text(split.value)
         evidence = f"nothing writes an operand of {part} between {path_text(equation)} and its place"
         yield Fact("operands-are-unchanged", not why, why or evidence)
 
     def rewrite(self, program: Program) -> Program:
-        split = self._split(program)
-        after = replace_expression_at(program, Place(self.path, self.within), split.entry)
-        new = nested(split.levels, (Equation(split.entry, "=", split.part),))
-        after = insert_at(after, self.path[: self.before], *new)
-        if split.dtype == program.outputs[0].dtype:
-            return after  # an undeclared tensor is just that
-        return insert_at(after, (0,), Alloc(split.entry.tensor, split.dtype, "g", split.shape))
+        part = part_at(program, self.path, self.within, self.before)
+        after = replace_expression_at(program, Place(self.path, self.within), part.entry)
+        return with_nest_of(after, part, self.path, self.before)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
-        split = self._split(before)
+        split = part_at(before, self.path, self.within, self.before)
         new = self.path[: self.before]
         if split.dtype != before.outputs[0].dtype:
             new = (new[0] + 1, *new[1:])
-        guards = [level.condition for level in split.levels if isinstance(level, Guard)]
         result = {
-            "value": expression_text(split.part),
+            "value": expression_text(split.value),
             "path": path_text(self.path),
             "before": path_text(self.path[: self.before]),
             "new": path_text(new),
@@ -153,83 +131,12 @@ class ExpressionSplitting(Strategy):
             "dtype": split.dtype,
             "bytes": counted(prod(split.shape) * BYTES[split.dtype], "byte"),
         }
-        if guards:
-            result["guards"] = listed(map(expression_text, guards))
+        if split.guards:
+            result["guards"] = listed(map(expression_text, split.guards))
         del after
-        is_open = guards or any(isinstance(level, Guard) for _, level in enclosing(before, self.path))
+        is_open = split.guards or any(isinstance(level, Guard) for _, level in enclosing(before, self.path))
         times = iterations_around(before, self.path)
         own = prod(loop.extent for loop in split.loops)
-        if not is_open and not _conditions(before, self.path, self.within) and own < times:
+        if not is_open and not conditions_of(before, self.path, self.within) and own < times:
             result["times_before"], result["times_after"] = str(times), str(own)
         return result
-
-    def _split(self, program: Program) -> "_Split":
-        part = expression_at(program, Place(self.path, self.within))
-        around = enclosing(program, self.path)
-        outside = [level for path, level in around if len(path) < self.before]
-        inside = [level for path, level in around if len(path) >= self.before]
-        used = variables_of(part)
-        loops = [level for level in outside if isinstance(level, Loop)]
-        loops += [level for level in inside if isinstance(level, Loop) and level.variable in used]
-        known = {loop.variable for loop in loops}
-        conditions = [Guard(condition, ()) for condition in _conditions(program, self.path, self.within)]
-        levels: list[Loop | Guard] = []
-        for level in (*inside, *conditions):
-            if isinstance(level, Loop) and level.variable in used:
-                levels.append(replace(level, kind="L") if level.kind == "V" else level)
-            elif isinstance(level, Guard) and variables_of(level.condition) <= known:
-                levels += [] if any(accesses(level.condition)) else [level]
-        entry = Access(unused_tensor(program), tuple(Variable(loop.variable) for loop in loops))
-        return _Split(part, entry, tuple(loops), tuple(levels), strong(type_of(part, dtypes(program))))
-
-
-@dataclass(frozen=True, slots=True)
-class _Split:
-    """The part, what replaces it, the loops that name an element, and the levels of the new nest."""
-
-    part: Expr
-    entry: Access
-    loops: tuple[Loop, ...]
-    levels: tuple[Loop | Guard, ...]
-    dtype: DType
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(loop.first + loop.extent for loop in self.loops)
-
-
-def _chain(program: Program, path: Path, within: Path) -> list[Expr]:
-    """The expressions from an equation's value down to the one at a place; empty where there is none."""
-    if within[:1] != (1,):
-        return []
-    try:
-        return [expression_at(program, Place(path, within[:length])) for length in range(1, len(within) + 1)]
-    except LookupError:
-        return []
-
-
-def _why_no_part(program: Program, path: Path, within: Path) -> str:
-    """Why no part of an equation's value that is worth a temporary stands at a place; empty if one does."""
-    chain = _chain(program, path, within)
-    if not chain:
-        return f"no part of a value stands at {path_text(path)}, {path_text(within)}"
-    text = expression_text(chain[-1])
-    if any(isinstance(outer, Access) for outer in chain[:-1]):
-        return f"{text} is part of a subscript"
-    if not isinstance(chain[-1], Binary | Call | Select | Unary) or not any(accesses(chain[-1])):
-        return f"{text} computes nothing from tensors"
-    return ""
-
-
-def _conditions(program: Program, path: Path, within: Path) -> list[Expr]:
-    """The conditions under which an equation evaluates a part of its value, from the outside in."""
-    result: list[Expr] = []
-    for outer, number in zip(_chain(program, path, within)[:-1], within[1:], strict=True):
-        match outer:
-            case Select(condition) if number > 0:
-                result.append(condition if number == 1 else Unary("!", condition))
-            case Binary("&&" | "||" as op, left) if number == 1:
-                result.append(left if op == "&&" else Unary("!", left))
-            case _:
-                pass
-    return result

@@ -282,7 +282,7 @@ def _can_be_guarded(program: Program, match: Softmax) -> tuple[bool, str]:
             pass
         case value:
             stored = strong(type_of(value, types))
-    if stored != dtype and (computing_type(dtype) != dtype or strong(promote(stored, dtype)) != dtype):
+    if stored != dtype and (computing_type(dtype) != dtype or strong(promote(computing_type(stored), dtype)) != dtype):
         return False, f"{text} is {stored} and may become -inf when it is stored as {dtype}, unseen by the guard"
     bound = _lower_bound(program, match)
     unknown = f"{text} may be -inf, so both exponentials are guarded where they would see inf-inf"

@@ -199,6 +199,11 @@ def test_arguments_may_address_anything() -> None:
                 for within in ((), (0,), (1,), (1, 0), (7,))
                 for text in ("A_i", "")
             ]
+        steps += [
+            strategy("common_subexpression_elimination")(path=path, within=within, before=before, places=2)  # pyright: ignore[reportCallIssue]
+            for within in ((), (0,), (1,), (1, 0), (7,))
+            for before in (1, 9)
+        ]
         steps += [strategy("precompute_indices")(path=path, within=within) for within in ((), (1,), (1, 0), (7,))]  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("cache_read_write")(path=path, tensor=tensor, scope=scope, side=side)  # pyright: ignore[reportCallIssue]
