@@ -27,8 +27,8 @@ from tvm.tirx.stmt import Return
 
 from leir.analysis.access import Tensor, tensors, tensors_in
 from leir.edit import walk
-from leir.lowering.build import load, translate_entries
-from leir.lowering.cuda import compile_kernels
+from leir.lowering.build import device_source, load, translate_entries
+from leir.lowering.cuda import compile_kernels, kernels_of_source
 from leir.lowering.execute import Array, as_passed, checked_buffer, new_buffers, take_results
 from leir.lowering.fill import owned_dimensions, with_fills
 from leir.lowering.kernels import host_body
@@ -140,6 +140,12 @@ def nests(program: Program, target: Target) -> tuple[Nest, ...]:
         for statement in filled.body
         if not isinstance(statement, Alloc)  # of a global tensor, which is a parameter
     )
+
+
+@lru_cache(maxsize=KEPT)
+def nest_source(nest: Nest) -> str:
+    """The kernels of a nest in CUDA C++, as `cuda_source` has them, but that the numbers in their names begin anew."""
+    return kernels_of_source(device_source([launching(nest, "main")]))
 
 
 @lru_cache(maxsize=KEPT)

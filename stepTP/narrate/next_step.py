@@ -1,11 +1,13 @@
 """A step that a step makes possible: the program after it offers it, and the program before it none like it."""
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache, lru_cache
 
 from leir.canonical import state_id
 from leir.names import tensor_names
+from leir.parser import parse
+from leir.printer import to_text
 from leir.syntax import Program
 from stepTP.draw import digest
 from stepTP.narrate.difference import Change
@@ -28,11 +30,13 @@ def next_step(key: str, before: Program, after: Program, taken: Step, changed: S
         return None
     (change,) = changed
     old, new = ((change.at - 1, change.at - 1 + len(lines)) for lines in (change.old, change.new))
-    tried = 0
+    tensors, tried = tensor_names(before), 0
     for name in _order(key, taken.strategy)[:ASKED]:
-        known, offered = set(_offered(before, name)), _offered(after, name)
-        for candidate in reversed(offered if len(offered) > len(known) else ()):
-            if candidate in known or not _is_there(candidate, before, new) or _is_like(candidate, known, old, new):
+        offered = _offered(after, name)
+        there = [candidate for candidate in reversed(offered) if _is_there(candidate, tensors, new)]
+        known = _known(to_text(before), name) if there else frozenset[Strategy]()
+        for candidate in there if len(offered) > len(known) else ():
+            if candidate in known or _is_like(candidate, known, old, new):
                 continue
             if tried == TRIED:
                 return None
@@ -63,20 +67,26 @@ def _named_by(taken: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return follow, tuple(name for name in undo if name in known)
 
 
+@lru_cache(maxsize=256)  # a state's steps are explained one after the other
+def _known(text: str, name: str) -> frozenset[Strategy]:
+    """What a strategy offers for the program of this text."""
+    return frozenset(_offered(parse(text), name))
+
+
 def _offered(program: Program, name: str) -> list[Strategy]:
     """A strategy's candidates, each once, in their order."""
     return list(dict.fromkeys(strategy(name).candidates(program)))
 
 
-def _is_there(step: Strategy, before: Program, changed: tuple[int, int]) -> bool:
-    """Whether a step is about statements that changed, or about a tensor that was there before."""
+def _is_there(step: Strategy, tensors: Collection[str], changed: tuple[int, int]) -> bool:
+    """Whether a step is about statements that changed, or about a tensor of `tensors`, which was there before."""
     tensor = getattr(step, "tensor", None)
     if tensor is not None:
-        return tensor in tensor_names(before)
+        return tensor in tensors
     return any(path and changed[0] <= path[0] < changed[1] for path in _paths(step).values())
 
 
-def _is_like(step: Strategy, known: set[Strategy], old: tuple[int, int], new: tuple[int, int]) -> bool:
+def _is_like(step: Strategy, known: frozenset[Strategy], old: tuple[int, int], new: tuple[int, int]) -> bool:
     """Whether the step was known about a statement that stood where the one it names stands."""
     moved = {name: path for name, path in _paths(step).items() if path and new[0] <= path[0] < new[1]}
     return any(

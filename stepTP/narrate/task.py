@@ -1,6 +1,7 @@
 """The pool task that explains a verified step: reasoning, diff and token counts."""
 
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from leir.parser import parse
 from stepTP.narrate.call import call_text
@@ -13,6 +14,9 @@ from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_te
 from stepTP.narrate.recover import recover_step
 from stepTP.records import FactRecord, Step
 from stepTP.structure import structure_of_step
+
+if TYPE_CHECKING:
+    from leir.lowering.nests import Nest
 
 
 def explain(payload: dict[str, Any]) -> dict[str, Any]:
@@ -82,14 +86,23 @@ def _written(numbers: StateNumbers) -> list[str]:
 
 
 def _tokens(after: str, reasoning: str) -> dict[str, int | None]:
-    """Tokens of the program after the step, as LEIR, TIR and CUDA, and of the reasoning."""
-    from leir.lowering import cuda_source, tir_text
+    """Tokens of the program after the step, as LEIR, TIR and CUDA (kernels only), and of the reasoning."""
+    from leir.lowering import tir_text
+    from leir.lowering.nests import nests
     from stepTP.tokens import count_tokens
 
     program = parse(after)
     return {
         "leir": count_tokens(after),
         "tir": count_tokens(tir_text(program)),
-        "cuda": count_tokens(cuda_source(program)),
+        "cuda": sum(_kernel_tokens(nest) for nest in nests(program, "cuda")),
         "reasoning": count_tokens(reasoning),
     }
+
+
+@lru_cache(maxsize=4096)  # a step leaves most nests as they are
+def _kernel_tokens(nest: "Nest") -> int:
+    from leir.lowering.nests import nest_source
+    from stepTP.tokens import count_tokens
+
+    return count_tokens(nest_source(nest))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leir.lowering import build, compile_llvm, compile_nests
+from leir.lowering import build, compile_llvm, compile_nests, cuda_source
 from leir.lowering.build import device_source
 from leir.lowering.cuda import kernels_of_source
 from leir.lowering.lower import lower
-from leir.lowering.nests import Functions, launching, nests
+from leir.lowering.nests import Functions, launching, nest_source, nests
 from leir.parser import parse
 from leir.syntax import Program
 from stepTP.verify.compare import same_bits
@@ -124,3 +124,13 @@ def kernel_texts(source: str) -> list[str]:
     """The kernels without their names, sorted."""
     kernels = re.split(r'(?=extern "C" __global__)', kernels_of_source(source))
     return sorted(re.sub(r"\w+_kernel(_\d+)?\(", "kernel(", kernel).strip() for kernel in kernels)
+
+
+def test_nests_have_the_kernels_of_the_whole_program() -> None:
+    def unnumbered(source: str) -> str:
+        return re.sub(r"main_kernel(_\d+)?", "main_kernel", source).replace("\n\n", "\n")
+
+    programs = [parse(ON_GPU), parse(CHANGED), *(random_program(seed) for seed in range(12))]
+    for program in programs:
+        apart = "".join(nest_source(nest) for nest in nests(program, "cuda"))
+        assert unnumbered(apart) == unnumbered(cuda_source(program))
