@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from leir.analysis.access import tensors
 from leir.analysis.affine import Interval, interval
-from leir.analysis.box import Box, Use, as_sum, bounding_box, plus, position
+from leir.analysis.box import Box, NoBox, Use, as_sum, bounding_box, plus, position
 from leir.analysis.kernels import axis_of, is_thread
 from leir.edit import (
     accesses,
@@ -94,6 +95,17 @@ def staging(program: Program, path: Path, tensor: str, scope: Scope) -> Staging:
     levels = [*owners, *loops, *(Guard(condition, ()) for condition in (*guards, *bounds))]
     (copied,), (stored,) = (nested(levels, (Equation(to, "=", come),)) for to, come in ((near, far), (far, near)))
     return Staging(tensor, cache, box, owners, kept, copied, stored)
+
+
+@lru_cache(maxsize=4096)  # a step leaves most nests as they are
+def staged_elements(nest: Stmt, tensor: str, scope: Scope) -> int | None:
+    """How many elements `staging` has in the cache for a nest; None where what it touches is no box."""
+    owners = _owners(nest) if scope == "l" else ()
+    try:
+        box = bounding_box(use for use, _ in _uses(nest, tensor, owners))
+    except NoBox:
+        return None
+    return prod(loop.first + loop.extent for loop in owners) * prod(box.shape)
 
 
 def _place(box: Box, steps: Mapping[int, Expr]) -> list[Expr]:

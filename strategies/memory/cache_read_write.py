@@ -46,7 +46,7 @@ from leir.printer import expression_text
 from leir.syntax import SCOPES, Alloc, Equation, Guard, Loop, Path, Program, Stmt
 from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, path_text, statement_or_none
 from strategies.memories import WORDS, capacity, shape_text
-from strategies.staging import staging
+from strategies.staging import staged_elements, staging
 
 Side = Literal["read", "write"]
 LARGEST_BOX = {"s": 8192, "l": 256}  # elements, of the boxes that candidates propose
@@ -93,7 +93,10 @@ class CacheReadWrite(Strategy):
             for tensor in dict.fromkeys(access.tensor for access in accesses(node)):
                 side: Side = "write" if tensor in written else "read"
                 for scope in scopes:
-                    if _is_nearer(known[tensor].scope, scope) and _size(program, path, tensor, scope) is not None:
+                    if not _is_nearer(known[tensor].scope, scope):
+                        continue
+                    elements = staged_elements(node, tensor, scope)
+                    if elements is not None and elements <= LARGEST_BOX[scope]:
                         yield cls(path=path, tensor=tensor, scope=scope, side=side)
 
     def facts(self, program: Program) -> Iterator[Fact]:
@@ -215,15 +218,6 @@ def _why_no_place(program: Program, path: Path, scope: str) -> str:
     if scope == "l" and not axes and binds_axis(statement_at(program, path)):
         return f"{path_text(path)} holds a kernel: the host has no local memory"
     return ""
-
-
-def _size(program: Program, path: Path, tensor: str, scope: Literal["s", "l"]) -> int | None:
-    """How many elements would be staged, where that is no more than candidates propose."""
-    try:
-        elements = staging(program, path, tensor, scope).elements
-    except NoBox:
-        return None
-    return elements if elements <= LARGEST_BOX[scope] else None
 
 
 def _accumulates_first(nest: Stmt, tensor: str) -> bool:
