@@ -29,10 +29,15 @@ def canonical(program: Program) -> Program:
     return replace(renamed, body=tuple(_with_loops_named(statement, {}, 0) for statement in renamed.body))
 
 
-@lru_cache(maxsize=1024)
 def state_id(program: Program) -> str:
     """SHA-256 of the canonical compact text, as 64 hexadecimal digits."""
-    return hashlib.sha256(to_text(canonical(program)).encode()).hexdigest()
+    return hashlib.sha256(canonical_text(program).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def canonical_text(program: Program) -> str:
+    """The compact text of the program with canonical names."""
+    return to_text(canonical(program))
 
 
 def _in_order_of_appearance(program: Program) -> Iterator[str]:

@@ -63,6 +63,9 @@ class Walk(_Section):
     breadth: int = Field(default=3, ge=1, le=10_000)  # states that are expanded at each depth
     per_strategy: int = Field(default=3, ge=1, le=10_000)  # legal steps kept of one strategy at one state
     attempts: int = Field(default=8, ge=1, le=100_000)  # candidates tried of one strategy at one state
+    strategies_per_state: int | None = Field(default=None, ge=1)  # that give steps at one state; None: all that can
+    always: tuple[str, ...] = ()  # strategies that are asked beyond that number
+    longest: int | None = Field(default=None, ge=1)  # characters of a program that is expanded
     strategies: Names | Literal["all"] = "all"
 
 
@@ -116,7 +119,8 @@ class Config(_Section):
     filter: Filter = Filter()
     splits: Splits = Splits()
     measure: Measure = Measure()  # decides no byte of a run's files, and may change between two builds of one
-    tokens: bool = True  # count tokens of LEIR, TIR and CUDA; needs the extra `tokens`
+    tokens: bool = True  # count tokens of LEIR and of the reasoning; needs the extra `tokens`
+    lowered_tokens: float = Field(default=1.0, ge=0, le=1)  # share of the rows whose TIR and CUDA are counted too
     sources_per_shard: int = Field(default=4, ge=1)
 
 

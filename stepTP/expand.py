@@ -24,28 +24,46 @@ algebra.warm()  # once for all workers: they are forked from the process that im
 def expand(payload: dict[str, Any]) -> dict[str, Any]:
     """The legal steps and the refusals at a state.
 
-    Payload: `leir`, `seed`, `source`, `strategies` (names), `per_strategy` (legal steps wanted), `attempts`. Result:
-    `candidates` (how many each strategy proposed), `steps` and `refusals`, in order of strategy and draw. A step is
-    {strategy, level, args, bit_exact, facts, leir, state_id}; a refusal has the first three and `facts`, of which
-    the last does not hold.
+    Payload: `leir`, `seed`, `source`, `strategies` (names, in the order in which they are asked), `wanted` (how many of
+    them may give steps; None: all), `always` (those that are asked beyond that number), `per_strategy` (legal steps
+    wanted of each), `attempts`, `earlier` (ids of states; a step that leads to one is given beyond any number, and of
+    the strategies in `back` all attempts are made to find one). Result: `candidates` (how many each strategy proposed),
+    `steps` and `refusals`, in order of asking and draw. A step is {strategy, level, args, bit_exact, facts, leir,
+    state_id}; a refusal has the first three and `facts`, of which the last does not hold.
     """
     program = parse(payload["leir"])
     here = state_id(program)
     result: dict[str, Any] = {"candidates": {}, "steps": [], "refusals": []}
+    giving = 0
     for name in payload["strategies"]:
+        beyond = name in payload["always"] or name in payload["back"]
+        if giving == payload["wanted"] and not beyond:
+            continue
         ordered = in_drawn_order(strategy(name), program, payload["seed"], payload["source"], here)
         result["candidates"][name] = len(ordered)
-        wanted = payload["per_strategy"]
-        for step in ordered[: payload["attempts"]]:
-            outcome = tried(step, program)
-            if "leir" not in outcome:
-                result["refusals"].append(outcome)
-                continue
+        taken = _taken(ordered[: payload["attempts"]], program, payload, name in payload["back"], result)
+        giving += int(taken and not beyond)
+    return result
+
+
+def _taken(
+    ordered: list[Strategy], program: Program, payload: dict[str, Any], back: bool, result: dict[str, Any]
+) -> bool:
+    """Adds what one strategy's candidates give to the result; whether a step that leads on is among it."""
+    wanted = payload["per_strategy"]
+    for step in ordered:
+        outcome = tried(step, program)
+        if "leir" not in outcome:
+            result["refusals"].append(outcome)
+        elif outcome["state_id"] in payload["earlier"]:
+            result["steps"].append(outcome)
+            back = False
+        elif wanted:
             result["steps"].append(outcome)
             wanted -= 1
-            if not wanted:
-                break
-    return result
+        if not wanted and not back:
+            break
+    return wanted < payload["per_strategy"]
 
 
 def in_drawn_order(kind: type[Strategy], program: Program, seed: int, source: str, here: str) -> list[Strategy]:

@@ -16,9 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from stepTP.config import Config, ConfigError
+from stepTP.draw import uniform
 from stepTP.filter import balance, select
 from stepTP.given.files import GivenProgram, as_it_ran, given_programs
 from stepTP.grouping import choices, trajectories
@@ -319,9 +320,16 @@ def _explain(build: Build, found: VerifiedStep) -> "Future[Any]":
         "refused": [
             {**refusal.step.model_dump(), "fact": refusal.facts[-1].model_dump()} for refusal in found.around.refusals
         ],
-        "count_tokens": build.config.tokens,
+        "count_tokens": _counted(build.config, step_id(found)),
     }
     return build.jobs.submit(EXPLAIN, payload, near=found.source.id)
+
+
+def _counted(config: Config, row: str) -> Literal["none", "short", "all"]:
+    """Which tokens of a row are counted: those of lowered programs cost more than all else that is said of a step."""
+    if not config.tokens:
+        return "none"
+    return "all" if uniform("tokens", config.seed, row) < config.lowered_tokens else "short"
 
 
 def default_folder(config: Config) -> Path:

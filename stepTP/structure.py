@@ -6,15 +6,12 @@ Two programs have one structure if they differ in nothing but the names of tenso
 
 import hashlib
 import re
-from dataclasses import replace
 
-from leir.canonical import canonical
-from leir.edit import accesses, walk
-from leir.names import rename_tensors
-from leir.printer import to_text
-from leir.syntax import Alloc, Declaration, Program
+from leir.canonical import canonical_text
+from leir.syntax import KINDS, Program
 
 _SIZE = re.compile(r"(?<![A-Za-z0-9.])\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_TENSOR = re.compile(r"(?<![A-Za-z0-9])[A-Z]\d*(?![A-Za-z0-9])")
 _DIGITS = 16
 
 
@@ -31,10 +28,16 @@ def structure_of_step(strategy: str, before: Program, after: Program) -> str:
 
 def structure_text(program: Program) -> str:
     """The program with tensors named by their first appearance in the body, loops by depth, and a mark for numbers."""
-    names = _names(program)
-    plain = canonical(rename_tensors(program, names))
-    plain = replace(plain, inputs=_sorted(plain.inputs), outputs=_sorted(plain.outputs))
-    return without_sizes(to_text(plain))
+    signature, _, body = without_sizes(canonical_text(program)).partition("\n")
+    inputs, outputs = signature.removesuffix(";").split(";out ")
+    names: dict[str, str] = {}
+
+    def renamed(text: str) -> str:
+        return _TENSOR.sub(lambda found: _renamed(found[0], names), text)
+
+    body = renamed(body)
+    declared = (sorted(map(renamed, _declarations(side.removeprefix("in ")))) for side in (inputs, outputs))
+    return "\n".join((*map(",".join, declared), body))
 
 
 def without_sizes(leir: str) -> str:
@@ -42,13 +45,10 @@ def without_sizes(leir: str) -> str:
     return _SIZE.sub("#", leir)
 
 
-def _names(program: Program) -> dict[str, str]:
-    """New names for all tensors, by first access; those that nothing accesses come last, in the order of the text."""
-    accessed = dict.fromkeys(access.tensor for access in accesses(program))
-    declared = (d.tensor for d in (*program.inputs, *program.outputs))
-    allocated = (s.tensor for _, s in walk(program) if isinstance(s, Alloc))
-    return {name: f"S{number}" for number, name in enumerate(dict.fromkeys((*accessed, *declared, *allocated)))}
+def _renamed(name: str, names: dict[str, str]) -> str:
+    return name if name in KINDS else names.setdefault(name, f"S{len(names)}")
 
 
-def _sorted(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
-    return tuple(sorted(declarations, key=lambda declaration: declaration.tensor))
+def _declarations(side: str) -> list[str]:
+    """The declarations of one side of a signature: commas within braces divide none."""
+    return re.split(r",(?![^{]*\})", side)

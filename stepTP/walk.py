@@ -1,15 +1,18 @@
 """From one program to many verified steps: expansion, level by level, of the states that legal steps lead to.
 
-The policy, which has three parts:
+The policy, which has four parts:
 
-1. *At a state*, every strategy proposes up to `per_strategy` legal steps, drawn by hash among its candidates
-   (`stepTP.expand`). Frequent strategies are so cut to that number, and rare ones kept whole.
-2. *At a depth*, `breadth` of the new states are expanded further. They are chosen in a race: each state draws an
+1. *At a state*, strategies are asked in the order of a race: each draws an arrival time with rate 1/(1+n), where n is
+   how many steps of it this walk has kept so far. The first `strategies_per_state` that can do something there give up
+   to `per_strategy` legal steps each, drawn by hash among their candidates (`stepTP.expand`). So what a walk has seldom
+   done it tries first. Strategies in `always` are asked at every state: they are the hard ones, of which none is lost.
+2. *Back*: a step that leads to a state on the way to this one takes back what was done. It is verified and kept like
+   any other, and marked; the walk does not go on from there. The inverses of the last step are always asked.
+3. *At a depth*, `breadth` of the new states are expanded further. They are chosen in a race too: each state draws an
    arrival time with rate 1/n, where n is how many steps of its strategy this walk has kept so far. All strategies
    together get the same chance, however many steps they have, so states that a rare strategy made are followed more
-   often than their number says.
-3. *Across states*, none is verified or emitted twice: the first in walk order stands. A step that leads back, to the
-   parent or to any state seen, is not taken; what it leads to is known already.
+   often than their number says. States whose text is longer than `longest` are not expanded.
+4. *Across states*, none but those on the way back is verified or emitted twice: the first in walk order stands.
 
 Every draw is keyed by (seed, source, state, strategy): a strategy that is added moves nothing but the places that its
 own steps win, and a source that is added moves nothing. All of a level is expanded and verified at once, and taken in
@@ -29,6 +32,7 @@ from stepTP.identity import verification_identity
 from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Stage, Step, Verdict, row_id, step_json
 from stepTP.verify.kept import Kept, key_of
 from stepTP.verify.pool import Failure
+from strategies.index import inverses
 
 EXPAND = "stepTP.expand.expand"
 VERIFY = "stepTP.verify.task.verify_batch"
@@ -47,11 +51,20 @@ class Jobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A verified program of the walk; `path` is the steps that lead to it."""
+    """A verified program; `path` is the steps that lead to it, and `trail`, in a walk, the states, this one too."""
 
     leir: str
     state_id: str
     path: tuple[Step, ...] = ()
+    trail: tuple[str, ...] = ()
+
+    def after(self, taken: "Proposal") -> "State":
+        """The state that a step leads to."""
+        return State(taken.leir, taken.state_id, (*self.path, taken.step), (*self.trail, taken.state_id))
+
+    def undone_by(self, state_id: str) -> int:
+        """How many of the last steps one that leads to that state takes back; 0 where it is none on the way here."""
+        return len(self.trail) - 1 - self.trail.index(state_id) if state_id in self.trail else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +110,16 @@ class VerifiedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Taking:
+    """A step that is to be verified; `undoes` as in `VerifiedStep`."""
+
+    state: State
+    proposal: Proposal
+    around: Surroundings
+    undoes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Walker:
     """One walk: where from, how far, and who does the work. `names`: the strategies in use, sorted."""
 
@@ -111,30 +134,34 @@ class Walker:
 
 def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
     """Every verified step, every rejected step and every refusal of a walk, in walk order."""
-    frontier = [State(walker.source.leir, walker.source.state_id)]
+    frontier = [State(walker.source.leir, walker.source.state_id, (), (walker.source.state_id,))]
     seen = {walker.source.state_id}
     kept: Counter[str] = Counter()
     for _ in range(walker.limits.depth):
-        fresh: list[tuple[State, Proposal, Surroundings]] = []
-        for state, around, failed in _expand_all(walker, frontier):
+        fresh: list[Taking] = []
+        for state, around, failed in _expand_all(walker, frontier, kept):
             yield from failed
             for refusal in around.refusals:
                 yield refusal_row(walker, state, refusal)
+            back: set[str] = set()
             for proposal in around.proposals:
-                if proposal.state_id in seen:
+                undoes = state.undone_by(proposal.state_id)
+                known = back if undoes else seen
+                if proposal.state_id in known:
                     yield rejected(walker, state, proposal, "walk", "state-seen", "the walk has this state already")
                     continue
-                seen.add(proposal.state_id)
-                fresh.append((state, proposal, around))
+                known.add(proposal.state_id)
+                fresh.append(Taking(state, proposal, around, undoes))
         arrived: list[tuple[str, State]] = []
-        for (state, proposal, around), outcome in _verify_all(walker, fresh):
+        for taking, outcome in _verify_all(walker, fresh):
             if isinstance(outcome, RejectedRow):
                 yield outcome
                 continue
-            kept[proposal.step.strategy] += 1
-            path = (*state.path, proposal.step)
-            arrived.append((proposal.step.strategy, State(proposal.leir, proposal.state_id, path)))
-            yield VerifiedStep(walker.source, state, proposal, around, outcome)
+            state, proposal = taking.state, taking.proposal
+            if not taking.undoes:
+                kept[proposal.step.strategy] += 1
+                arrived.append((proposal.step.strategy, state.after(proposal)))
+            yield VerifiedStep(walker.source, state, proposal, taking.around, outcome, taking.undoes)
         frontier = _first_in_race(walker, arrived, kept)
         if not frontier:
             return
@@ -142,22 +169,35 @@ def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
 
 def _first_in_race(walker: Walker, arrived: list[tuple[str, State]], kept: Counter[str]) -> list[State]:
     """The states to expand, in the order of their arrival."""
+    longest = walker.limits.longest
     race = sorted(
         (arrival(1 / kept[strategy], walker.seed, walker.source.id, state.state_id, strategy), state.state_id, state)
         for strategy, state in arrived
+        if longest is None or len(state.leir) <= longest
     )
     return [state for _, _, state in race[: walker.limits.breadth]]
 
 
-def _expand_all(walker: Walker, states: list[State]) -> Iterator[tuple[State, Surroundings, tuple[RejectedRow, ...]]]:
+def _order(walker: Walker, state: State, kept: Counter[str]) -> tuple[str, ...]:
+    """The strategies in the order in which they are asked at a state."""
+    if walker.limits.strategies_per_state is None:
+        return walker.names
+    key = (walker.seed, walker.source.id, state.state_id)
+    return tuple(sorted(walker.names, key=lambda name: (arrival(1 / (1 + kept[name]), "ask", *key, name), name)))
+
+
+def _expand_all(
+    walker: Walker, states: list[State], kept: Counter[str]
+) -> Iterator[tuple[State, Surroundings, tuple[RejectedRow, ...]]]:
     """What can be done at each state. Where a job fails, each strategy is asked alone: one costs itself only."""
-    together = [_expand(walker, state, walker.names) for state in states]
-    for state, future in zip(states, together, strict=True):
+    ordered = [_order(walker, state, kept) for state in states]
+    together = [_expand(walker, state, names) for state, names in zip(states, ordered, strict=True)]
+    for state, names, future in zip(states, ordered, together, strict=True):
         answer = future.result()
         if not isinstance(answer, Failure):
             yield state, surroundings([answer]), ()
             continue
-        alone = [(name, _expand(walker, state, (name,))) for name in walker.names]
+        alone = [(name, _expand(walker, state, (name,))) for name in names]
         answers = [(name, asked.result()) for name, asked in alone]
         failed = tuple(
             rejected(walker, state, Step(strategy=name, args={}), "expand", cause_of(failure), failure.message)
@@ -168,11 +208,16 @@ def _expand_all(walker: Walker, states: list[State]) -> Iterator[tuple[State, Su
 
 
 def _expand(walker: Walker, state: State, names: tuple[str, ...]) -> "Future[Any]":
+    undoing = inverses(state.path[-1].strategy) if state.path else ()
     payload = {
         "leir": state.leir,
         "seed": walker.seed,
         "source": walker.source.id,
         "strategies": list(names),
+        "wanted": walker.limits.strategies_per_state,
+        "always": [name for name in walker.limits.always if name in names],
+        "back": [name for name in undoing if name in names],
+        "earlier": list(state.trail[:-1]),
         "per_strategy": walker.limits.per_strategy,
         "attempts": walker.limits.attempts,
     }
@@ -199,21 +244,20 @@ def surroundings(answers: list[dict[str, Any]]) -> Surroundings:
     )
 
 
-def _verify_all(
-    walker: Walker, fresh: list[tuple[State, Proposal, Surroundings]]
-) -> Iterator[tuple[tuple[State, Proposal, Surroundings], tuple[Verdict, ...] | RejectedRow]]:
+def _verify_all(walker: Walker, fresh: list[Taking]) -> Iterator[tuple[Taking, tuple[Verdict, ...] | RejectedRow]]:
     """Each new state with its verdicts, or with why it is rejected."""
-    checks = [Check(p.leir, s.leir, p.bit_exact) for s, p, _ in fresh]
+    checks = [Check(t.proposal.leir, t.state.leir, t.proposal.bit_exact) for t in fresh]
     answers = verify_all(walker.jobs, walker.verify, walker.seed, walker.source, checks, walker.kept)
-    for (state, proposal, around), answer in zip(fresh, answers, strict=True):
+    for taking, answer in zip(fresh, answers, strict=True):
         if isinstance(answer, Failure):
-            outcome = rejected(walker, state, proposal, "verify", cause_of(answer), answer.message)
+            outcome = rejected(walker, taking.state, taking.proposal, "verify", cause_of(answer), answer.message)
         elif not answer["ok"]:
             shown = verdicts(answer)
-            outcome = rejected(walker, state, proposal, "verify", answer["cause"], answer["message"], shown)
+            problem = (answer["cause"], answer["message"], shown)
+            outcome = rejected(walker, taking.state, taking.proposal, "verify", *problem)
         else:
             outcome = verdicts(answer)
-        yield (state, proposal, around), outcome
+        yield taking, outcome
 
 
 @dataclass(frozen=True, slots=True)

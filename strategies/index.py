@@ -54,6 +54,18 @@ def first_sentence(page: str) -> str:
 
 
 @cache
+def inverses(name: str) -> tuple[str, ...]:
+    """The strategies that a strategy's page names as its inverses. Only those of other packages are imported."""
+    level = next((level for level in LEVELS if name in modules(level)), None)
+    if level is None:
+        page: str = outside()[name].load().page()
+    else:
+        page = (FilePath(__file__).parent / level / f"{name}.py").read_text(encoding="utf-8").split('"""')[1]
+    said = dict.fromkeys(re.findall(r"[a-z_]+", page.partition("Inverse:")[2]))
+    return tuple(word for word in said if word in names())
+
+
+@cache
 def modules(level: Level) -> tuple[str, ...]:
     """The names of this repository's strategies of a level, sorted."""
     folder = FilePath(__file__).parent / level

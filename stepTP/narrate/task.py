@@ -50,7 +50,7 @@ def explain(payload: dict[str, Any]) -> dict[str, Any]:
         "reasoning": reasoning,
         "diff": diff_text(payload["before"], payload["after"]),
         "structure": structure_of_step(step.strategy, context.before, context.after),
-        "tokens": _tokens(payload["after"], reasoning) if payload["count_tokens"] else dict.fromkeys(_FORMS),
+        "tokens": _tokens(payload["after"], reasoning, payload["count_tokens"]),
     }
 
 
@@ -85,19 +85,23 @@ def _written(numbers: StateNumbers) -> list[str]:
     return texts
 
 
-def _tokens(after: str, reasoning: str) -> dict[str, int | None]:
-    """Tokens of the program after the step, as LEIR, TIR and CUDA (kernels only), and of the reasoning."""
-    from leir.lowering import tir_text
-    from leir.lowering.nests import nests
+def _tokens(after: str, reasoning: str, wanted: str) -> dict[str, int | None]:
+    """Tokens of the reasoning and of the program after the step as LEIR; if "all" are wanted as TIR and CUDA (kernels
+    only) too."""
+    counts: dict[str, int | None] = dict.fromkeys(_FORMS)
+    if wanted == "none":
+        return counts
     from stepTP.tokens import count_tokens
 
-    program = parse(after)
-    return {
-        "leir": count_tokens(after),
-        "tir": count_tokens(tir_text(program)),
-        "cuda": sum(_kernel_tokens(nest) for nest in nests(program, "cuda")),
-        "reasoning": count_tokens(reasoning),
-    }
+    counts |= {"leir": count_tokens(after), "reasoning": count_tokens(reasoning)}
+    if wanted == "all":
+        from leir.lowering import tir_text
+        from leir.lowering.nests import nests
+
+        program = parse(after)
+        counts["tir"] = count_tokens(tir_text(program))
+        counts["cuda"] = sum(_kernel_tokens(nest) for nest in nests(program, "cuda"))
+    return counts
 
 
 @lru_cache(maxsize=4096)  # a step leaves most nests as they are

@@ -76,7 +76,7 @@ def steps_of(text: str, seed: int = 0, per_strategy: int = 3) -> list[dict[str, 
             "after": s["leir"],
             "others": [step(o) for o in found["steps"] if o is not s],
             "refused": refused,
-            "count_tokens": False,
+            "count_tokens": "none",
         }
         for s in found["steps"]
     ]

@@ -81,11 +81,69 @@ def test_depth_and_breadth_limit_the_walk() -> None:
     assert max(steps.values()) <= 2
 
 
-def test_each_state_is_verified_once_and_never_the_source() -> None:
-    jobs = Jobs()
-    walked(jobs, depth=4, breadth=4)
-    states = [state_id(parse(text)) for text in jobs.verified]
+def test_states_are_reached_once_and_never_the_source_but_by_steps_back() -> None:
+    found = [item for item in walked(Jobs(), depth=4, breadth=4) if isinstance(item, VerifiedStep)]
+    states = [item.taken.state_id for item in found if not item.undoes]
     assert len(states) == len(set(states)) and SOURCE.state_id not in states
+    assert len(found) > len(states)
+
+
+def test_a_step_back_leads_to_a_state_on_the_way_and_nothing_follows_it() -> None:
+    found = [item for item in walked(Jobs(), depth=4, breadth=4) if isinstance(item, VerifiedStep)]
+    back = [item for item in found if item.undoes]
+    assert back
+    for item in back:
+        assert item.before.trail[-1 - item.undoes] == item.taken.state_id
+        assert item.before.path[-item.undoes :]
+    assert not any((*item.before.path, item.taken.step) == other.before.path for item in back for other in found)
+    assert {item.before.path[-1].strategy for item in back if item.undoes == 1} >= {"loop_reorder"}
+
+
+def test_the_inverse_of_the_last_step_is_asked_whatever_the_limit() -> None:
+    limits = {"depth": 2, "breadth": 6, "per_strategy": 1, "strategies_per_state": 1, "attempts": 40}
+    found = [item for item in walked(Jobs(), names=("operator_fission", "operator_fusion"), **limits) if item]
+    back = [item for item in found if isinstance(item, VerifiedStep) and item.undoes]
+    assert {(item.before.path[-1].strategy, item.taken.step.strategy) for item in back} == {
+        ("operator_fusion", "operator_fission")
+    }
+
+
+def test_so_many_strategies_give_steps_at_a_state() -> None:
+    names = ("cache_read_write", "loop_parallelization", "loop_reorder", "loop_split", "operator_fusion")
+    for limit, always, most in ((2, (), 2), (1, ("loop_split",), 2)):
+        settings = config.Walk(depth=2, breadth=3, per_strategy=2, strategies_per_state=limit, always=always)
+        items = list(walk(Walker(SOURCE, 0, settings, config.Verify(), names, Jobs())))
+        at: dict[str, set[str]] = {}
+        for item in items:
+            if isinstance(item, VerifiedStep) and not item.undoes:
+                at.setdefault(item.before.state_id, set()).add(item.taken.step.strategy)
+        assert max(map(len, at.values())) == most
+        assert all(name in taken for taken in at.values() for name in always)
+
+
+def test_a_strategy_that_is_added_takes_only_the_places_that_it_wins() -> None:
+    """Of the strategies at one state, those that still have a place give the steps that they gave before."""
+    few, more = ("loop_reorder", "loop_split", "operator_fusion"), (*NAMES, "loop_parallelization")
+    settings = config.Walk(depth=1, per_strategy=2, strategies_per_state=2)
+
+    def steps(names: tuple[str, ...]) -> dict[str, set[str]]:
+        result: dict[str, set[str]] = {}
+        for item in walk(Walker(SOURCE, 0, settings, config.Verify(), tuple(sorted(names)), Jobs())):
+            if isinstance(item, VerifiedStep):
+                result.setdefault(item.taken.step.strategy, set()).add(item.taken.state_id)
+        return result
+
+    before, after = steps(few), steps(more)
+    assert set(after) - set(before) <= set(more) - set(few)
+    assert all(after[name] == before[name] for name in set(after) & set(before))
+
+
+def test_long_programs_are_not_expanded() -> None:
+    settings = config.Walk(depth=3, breadth=4, longest=len(LEIR))
+    found = [item for item in walk(Walker(SOURCE, 0, settings, config.Verify(), NAMES, Jobs())) if item]
+    steps = [item for item in found if isinstance(item, VerifiedStep)]
+    assert all(len(item.before.leir) <= len(LEIR) for item in steps)
+    assert any(len(item.taken.leir) > len(LEIR) for item in steps)
 
 
 def test_a_path_leads_to_its_state() -> None:
