@@ -78,12 +78,31 @@ class Verify(_Section):
     memory_mb: int = Field(default=3072, ge=2048)  # of one worker, of which torch and tvm take about 700
 
 
-class Filter(_Section):
-    """What the second pass keeps."""
+class Search(_Section):
+    """Goal-directed trajectories beside the walk: `stepTP.search.goal` says how they are found."""
 
+    share: float = Field(default=0.0, ge=0, le=1)  # of the programs, drawn by hash
+    search: str = "beam"
+    policy: str = "cost_model"
+    target: Target = "cuda"  # whose costs are predicted
+    evaluations: int = Field(default=40, ge=1, le=100_000)  # states
+    width: int = Field(default=2, ge=1, le=1000)
+    depth: int = Field(default=10, ge=1, le=64)
+    attempts: int = Field(default=3, ge=1, le=1000)
+
+
+class Filter(_Section):
+    """What the second pass keeps; `stepTP.filter` explains the rules."""
+
+    near_duplicates: int = Field(default=4, ge=1)  # rows kept of one step on programs equal up to names and sizes
+    steps_back: float = Field(default=0.25, ge=0, le=1)  # share of a strategy's rows that take earlier steps back
+    whole: tuple[str, ...] = ()  # strategies that are not capped: the hard ones
     cap_per_strategy: int | None = Field(default=None, ge=1)  # rows of one strategy in all
     caps: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)  # the same of these strategies
-    near_duplicates: int = Field(default=4, ge=1)  # rows kept of one step on programs equal up to sizes
+    max_share: float | None = Field(default=None, gt=0, le=1)  # of all rows, of a strategy that is not in `whole`
+    min_share: float | None = Field(default=None, ge=0, lt=1)  # checked alone: rows are not made up
+    min_rows: int | None = Field(default=None, ge=1)  # of a strategy; checked alone
+    refusals_per_fact: int = Field(default=200, ge=1)  # refusals kept of each fact of each strategy
 
 
 class Splits(_Section):
@@ -115,6 +134,7 @@ class Config(_Section):
     seed: int = Field(default=0, ge=0)
     sources: Sources = Sources()
     walk: Walk = Walk()
+    search: Search = Search()
     verify: Verify = Verify()
     filter: Filter = Filter()
     splits: Splits = Splits()

@@ -26,36 +26,38 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
 
     Payload: `leir`, `seed`, `source`, `strategies` (names, in the order in which they are asked), `wanted` (how many of
     them may give steps; None: all), `always` (those that are asked beyond that number), `per_strategy` (legal steps
-    wanted of each), `attempts`, `earlier` (ids of states; a step that leads to one is given beyond any number, and of
-    the strategies in `back` all attempts are made to find one). Result: `candidates` (how many each strategy proposed),
-    `steps` and `refusals`, in order of asking and draw. A step is {strategy, level, args, bit_exact, facts, leir,
-    state_id}; a refusal has the first three and `facts`, of which the last does not hold.
+    wanted of each), `attempts`, `earlier` (ids of states; a step that leads to one is given beyond any number), `back`
+    (strategies that are asked for such a step, also beyond the number). Result: `candidates` (how many each strategy
+    proposed), `steps` and `refusals`, in order of asking and draw. A step is {strategy, level, args, bit_exact, facts,
+    leir, state_id}; a refusal has the first three and `facts`, of which the last does not hold.
     """
     program = parse(payload["leir"])
     here = state_id(program)
     result: dict[str, Any] = {"candidates": {}, "steps": [], "refusals": []}
     giving = 0
     for name in payload["strategies"]:
-        beyond = name in payload["always"] or name in payload["back"]
-        if giving == payload["wanted"] and not beyond:
+        always, back = name in payload["always"], name in payload["back"]
+        on = payload["per_strategy"] if always or giving != payload["wanted"] else 0
+        if not on and not back:
             continue
         ordered = in_drawn_order(strategy(name), program, payload["seed"], payload["source"], here)
         result["candidates"][name] = len(ordered)
-        taken = _taken(ordered[: payload["attempts"]], program, payload, name in payload["back"], result)
-        giving += int(taken and not beyond)
+        led_on = _taken(ordered[: payload["attempts"]], program, payload["earlier"], on, back, result)
+        giving += int(led_on and not always)
     return result
 
 
 def _taken(
-    ordered: list[Strategy], program: Program, payload: dict[str, Any], back: bool, result: dict[str, Any]
+    ordered: list[Strategy], program: Program, earlier: list[str], on: int, back: bool, result: dict[str, Any]
 ) -> bool:
-    """Adds what one strategy's candidates give to the result; whether a step that leads on is among it."""
-    wanted = payload["per_strategy"]
+    """Adds what one strategy's candidates give to the result: `on` steps that lead on, and, if `back`, one that leads
+    back, for which all of them are tried. Says whether a step that leads on is among them."""
+    wanted = on
     for step in ordered:
         outcome = tried(step, program)
         if "leir" not in outcome:
             result["refusals"].append(outcome)
-        elif outcome["state_id"] in payload["earlier"]:
+        elif outcome["state_id"] in earlier:
             result["steps"].append(outcome)
             back = False
         elif wanted:
@@ -63,7 +65,7 @@ def _taken(
             wanted -= 1
         if not wanted and not back:
             break
-    return wanted < payload["per_strategy"]
+    return wanted < on
 
 
 def in_drawn_order(kind: type[Strategy], program: Program, seed: int, source: str, here: str) -> list[Strategy]:

@@ -1,15 +1,16 @@
 """Rows of several steps: the choices that a state offers, and the trajectories that steps make one after the other.
 
 Both are made of verified steps of one source, in the second pass. Where only some can be taken, rare strategies go
-first: a race by hash (`stepTP.draw.arrival`), in which a strategy's rate is 1 over its number of rows.
+first: a race by hash (`stepTP.draw.arrival`), in which a strategy's rate is 1 over its number of rows in the whole run.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepTP.draw import arrival
 from stepTP.records import (
     ChoicesRow,
+    Objective,
     RefusalRow,
     RefusedChoice,
     Step,
@@ -25,9 +26,15 @@ MOST_REFUSED = 4
 SHORTEST = 3  # steps of a trajectory
 
 
-def choices(steps: Sequence[StepRow], refusals: Sequence[RefusalRow]) -> Iterator[ChoicesRow]:
+def rates_of(strategies: Iterable[str]) -> dict[str, float]:
+    """The rate of each strategy in a race, from the strategies of all steps."""
+    return {name: 1 / count for name, count in Counter(strategies).items()}
+
+
+def choices(
+    steps: Sequence[StepRow], refusals: Sequence[RefusalRow], rates: Mapping[str, float]
+) -> Iterator[ChoicesRow]:
     """A row for each state with steps of two strategies or more, in the order of the states' first steps."""
-    rates = _rates(steps)
     at: dict[tuple[str, str], list[StepRow]] = defaultdict(list)
     for row in steps:
         at[row.source.id, row.state_id_before].append(row)
@@ -42,9 +49,8 @@ def choices(steps: Sequence[StepRow], refusals: Sequence[RefusalRow]) -> Iterato
             yield _choices_row(list(of_each.values())[:MOST_CHOICES], _refused(refused[key]))
 
 
-def trajectories(steps: Sequence[StepRow]) -> Iterator[TrajectoryRow]:
+def trajectories(steps: Sequence[StepRow], rates: Mapping[str, float]) -> Iterator[TrajectoryRow]:
     """A row for each state that was expanded last on its way: the path to it, and one step from it."""
-    rates = _rates(steps)
     by_end = {(row.source.id, _path_key((*row.path, _step(row)))): row for row in steps if not row.undoes}
     went_on = {(row.source.id, _path_key(row.path)) for row in steps if not row.undoes}
     last: dict[tuple[str, str], list[StepRow]] = defaultdict(list)
@@ -56,14 +62,30 @@ def trajectories(steps: Sequence[StepRow]) -> Iterator[TrajectoryRow]:
         whole = [by_end.get((row.source.id, _path_key(row.path[:n]))) for n in range(1, row.depth)]
         found = [step for step in whole if step is not None]
         if len(found) == len(whole):  # a step may be missing: what cannot be explained, or is left out, has no row
-            yield _trajectory_row([*found, row])
+            yield trajectory_row([*found, row])
 
 
-def _rates(steps: Sequence[StepRow]) -> dict[str, float]:
-    return {name: 1 / count for name, count in Counter(row.strategy for row in steps).items()}
+def trajectory_row(steps: Sequence[StepRow], objective: Objective | None = None) -> TrajectoryRow:
+    """The row of steps that follow each other. `objective`: of the search that took them; None: the walk did."""
+    first, last = steps[0], steps[-1]
+    return TrajectoryRow(
+        id=row_id("trajectory", *(row.id for row in steps)),
+        split=first.split,
+        held_out=first.held_out,
+        source=first.source,
+        names=first.names,
+        program_signature=first.program_signature,
+        origin="walk" if objective is None else "search",
+        objective=objective,
+        state_id=first.state_id_before,
+        leir=first.leir_before,
+        length=last.depth,
+        steps=tuple(map(_taken, steps)),
+        tool_versions=first.tool_versions,
+    )
 
 
-def _in_race(rows: Sequence[StepRow], rates: dict[str, float]) -> Iterator[StepRow]:
+def _in_race(rows: Sequence[StepRow], rates: Mapping[str, float]) -> Iterator[StepRow]:
     return iter(sorted(rows, key=lambda row: (arrival(rates[row.strategy], "grouping", row.id), row.id)))
 
 
@@ -99,25 +121,6 @@ def _choices_row(steps: Sequence[StepRow], refused: tuple[RefusedChoice, ...]) -
         leir=first.leir_before,
         choices=tuple(map(_taken, steps)),
         refused=refused,
-        tool_versions=first.tool_versions,
-    )
-
-
-def _trajectory_row(steps: Sequence[StepRow]) -> TrajectoryRow:
-    first, last = steps[0], steps[-1]
-    return TrajectoryRow(
-        id=row_id("trajectory", *(row.id for row in steps)),
-        split=first.split,
-        held_out=first.held_out,
-        source=first.source,
-        names=first.names,
-        program_signature=first.program_signature,
-        origin="walk",
-        objective=None,
-        state_id=first.state_id_before,
-        leir=first.leir_before,
-        length=last.depth,
-        steps=tuple(map(_taken, steps)),
         tool_versions=first.tool_versions,
     )
 

@@ -15,14 +15,15 @@ import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 MANIFEST = "manifest.json"
+Result = TypeVar("Result")
 
 
 class RunError(ValueError):
@@ -89,19 +90,34 @@ class Run:
 
         Raises RunError where it does not, and OSError where the disk does not take it; the folder is as before then.
         """
-        data = "".join(lines).encode()
-        made = Entry(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data), **entry)
+        with self.writing(name) as file:
+            for line in lines:
+                file.add(line)
+            return file.finish(entry)
+
+    @contextmanager
+    def writing(self, name: str) -> "Iterator[Writing]":
+        """A file that comes a line at a time; what is not finished is not there. Raises as `write`."""
+        file = Writing(self, name)
+        try:
+            yield file
+        finally:
+            file.discard()
+
+    def record(self, name: str, made: Entry) -> None:
+        """Notes a file that is there."""
+        with self._writing:
+            (self.manifest.shards if name.startswith("raw/") else self.manifest.outputs)[name] = made
+            self._save()
+
+    def require_same(self, name: str, made: Entry) -> None:
+        """Raises RunError where a raw shard that is recorded was made again to other bytes."""
         recorded = self._entry(name)
         if recorded is not None and name.startswith("raw/") and recorded.sha256 != made.sha256:
             raise RunError(
                 f"{self.folder / name}: rebuilt to other bytes ({made.sha256[:12]}, recorded {recorded.sha256[:12]}): "
                 "machine or libraries differ from when it was made; build into a new folder"
             )
-        write_whole(self.folder / name, data)
-        with self._writing:
-            (self.manifest.shards if name.startswith("raw/") else self.manifest.outputs)[name] = made
-            self._save()
-        return made
 
     def raw_digest(self) -> str:
         """SHA-256 over the names and digests of all raw shards."""
@@ -115,6 +131,45 @@ class Run:
         self.manifest.shards = dict(sorted(self.manifest.shards.items()))
         self.manifest.outputs = dict(sorted(self.manifest.outputs.items()))
         write_whole(self.folder / MANIFEST, self.manifest.model_dump_json(indent=1).encode() + b"\n")
+
+
+class Writing:
+    """A file of a run that is being written, under a temporary name."""
+
+    def __init__(self, run: Run, name: str) -> None:
+        self.run, self.name, self.file = run, name, run.folder / name
+        self.temporary = self.file.with_name(self.file.name + ".tmp")
+        self.digest, self.bytes = hashlib.sha256(), 0
+        self._content = _telling(self.file, lambda: self.temporary.open("wb"))
+
+    def add(self, line: str) -> None:
+        data = line.encode()
+        self.digest.update(data)
+        self.bytes += len(data)
+        _telling(self.file, lambda: self._content.write(data))
+
+    def finish(self, entry: dict[str, Any]) -> Entry:
+        """Puts the file in its place, and records it."""
+        made = Entry(sha256=self.digest.hexdigest(), bytes=self.bytes, **entry)
+        self.run.require_same(self.name, made)
+
+        def settle() -> None:
+            self._content.flush()
+            os.fsync(self._content.fileno())
+            self._content.close()
+            self.temporary.replace(self.file)
+            _sync_folder(self.file.parent)
+
+        _telling(self.file, settle)
+        self.run.record(self.name, made)
+        return made
+
+    def discard(self) -> None:
+        """Forgets what is not finished."""
+        with contextlib.suppress(OSError):  # a full disk may refuse what is buffered still
+            self._content.close()
+        with contextlib.suppress(OSError):
+            self.temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -182,21 +237,37 @@ def intact(file: Path, entry: Entry) -> bool:
 def write_whole(file: Path, data: bytes) -> None:
     """All of the data under that name, or nothing: temporary name, sync, rename, sync of the folder."""
     temporary = file.with_name(file.name + ".tmp")
-    try:
+
+    def settle() -> None:
         with temporary.open("wb") as content:
             content.write(data)
             content.flush()
             os.fsync(content.fileno())
         temporary.replace(file)
-    except OSError as error:
+        _sync_folder(file.parent)
+
+    try:
+        _telling(file, settle)
+    except OSError:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(file)) from None
-    folder = os.open(file.parent, os.O_RDONLY)
+        raise
+
+
+def _telling(file: Path, act: Callable[[], Result]) -> Result:
+    """What `act` gives; an error of the system names the file that was to be written."""
     try:
-        os.fsync(folder)
+        return act()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def _require_same(folder: Path, begun: Identity, asked: Identity) -> None:

@@ -1,6 +1,6 @@
 """A build, whole: from the plan of sources to the files that people read.
 
-    sources -> translate -> verify -> walk -> narrate -> raw shards -> select -> steps, programs, rejected, refusals
+    sources -> translate -> verify -> walk -> search -> narrate -> compose -> raw shards -> second pass -> files
 
 Stages are generator functions from items to items: each takes what it is about and passes everything else on, so that
 a row, once made, reaches the shard. `STAGES` runs for one source at a time, in a thread; all heavy work is the pool's.
@@ -9,8 +9,6 @@ same call, and goes on with the shards that are missing.
 """
 
 import difflib
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -20,37 +18,26 @@ from typing import Any, Literal
 
 from stepTP.config import Config, ConfigError
 from stepTP.draw import uniform
-from stepTP.filter import balance, select
 from stepTP.given.files import GivenProgram, as_it_ran, given_programs
-from stepTP.grouping import choices, trajectories
+from stepTP.grouping import trajectory_row
 from stepTP.identity import identity
 from stepTP.manifest import Run, open_run
-from stepTP.records import (
-    CONFIGS,
-    ProgramRow,
-    RefusalRow,
-    RejectedRow,
-    Row,
-    StepRow,
-    json_schemas,
-    of_shape,
-    read_rows,
-    to_line,
-)
-from stepTP.rows import dropped_row, program_row, rejected_program, rejected_source, step_id, step_row, unexplained_row
+from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, Step, StepRow, step_json, to_line
+from stepTP.rows import program_row, rejected_program, rejected_source, step_id, step_row, unexplained_row
+from stepTP.second_pass import OUTPUTS, counts_of, second_pass
 from stepTP.sources import FamilyTooSmall, SourceProgram, families, generate
 from stepTP.splits import Part, part_of
 from stepTP.verify.devices import cuda_devices
 from stepTP.verify.kept import Kept, open_kept
 from stepTP.verify.pool import Failure, Pool
-from stepTP.walk import EXPAND, VERIFY, Check, Jobs, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
+from stepTP.walk import EXPAND, VERIFY, Check, Jobs, Reached, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
 from strategies import catalog
 
 TRANSLATE = "stepTP.intake.translate"
 EXPLAIN = "stepTP.narrate.task.explain"
 TASKS = (TRANSLATE, EXPAND, VERIFY, EXPLAIN)
 
-Item = SourceProgram | VerifiedStep | Row
+Item = SourceProgram | VerifiedStep | Reached | Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +103,23 @@ def walk_from(build: Build, items: Iterable[Item]) -> Iterator[Item]:
             yield from walk(Walker(item, config.seed, config.walk, config.verify, names, build.jobs, build.kept))
 
 
+def search_from(build: Build, items: Iterable[Item]) -> Iterator[Item]:
+    """A share of the programs is searched too, once walked: what the search took follows, and where it led."""
+    config = build.config
+    programs: list[ProgramRow] = []
+    for item in items:
+        yield item
+        if isinstance(item, ProgramRow) and uniform("search", config.seed, item.id) < config.search.share:
+            programs.append(item)
+    if programs:
+        from stepTP.search.goal import Goal, seek  # only builds that search need it
+
+        goal = Goal(**config.search.model_dump(exclude={"share"}))
+        for program in programs:
+            walker = Walker(program, config.seed, config.walk, config.verify, build.strategies, build.jobs, build.kept)
+            yield from seek(walker, goal)
+
+
 def narrate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
     """A verified step becomes a row, with its reasoning."""
     waiting = [(item, _explain(build, item) if isinstance(item, VerifiedStep) else None) for item in items]
@@ -131,8 +135,28 @@ def narrate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
             yield step_row(item, answer)
 
 
+def compose(_: Build, items: Iterable[Item]) -> Iterator[Item]:
+    """A trajectory's steps become its row; of rows with one id, which walk and search both made, the first stays."""
+    first: set[str] = set()
+    made: dict[tuple[str, str], StepRow] = {}  # by the program before and the step
+    for item in items:
+        if isinstance(item, Reached):
+            at = [made.get((before, step_json(step))) for before, step in item.taken]
+            found = [row for row in at if row is not None]
+            if len(found) == len(at):  # what cannot be explained has no row
+                yield trajectory_row(found, item.objective)
+            continue
+        if isinstance(item, StepRow):
+            made[item.leir_before, step_json(Step(strategy=item.strategy, args=item.args))] = item
+        if isinstance(item, StepRow | RejectedRow | RefusalRow):
+            if item.id in first:
+                continue
+            first.add(item.id)
+        yield item
+
+
 Stage = Callable[[Build, Iterable[Item]], Iterator[Item]]
-STAGES: tuple[Stage, ...] = (translate, verify_programs, walk_from, narrate)
+STAGES: tuple[Stage, ...] = (translate, verify_programs, walk_from, search_from, narrate, compose)
 
 
 def rows_of(build: Build, source: SourceProgram) -> list[Row]:
@@ -142,7 +166,7 @@ def rows_of(build: Build, source: SourceProgram) -> list[Row]:
         items = stage(build, items)
     rows: list[Row] = []
     for row in items:
-        assert not isinstance(row, SourceProgram | VerifiedStep)
+        assert not isinstance(row, SourceProgram | VerifiedStep | Reached)
         rows.append(row)
     return rows
 
@@ -188,7 +212,7 @@ def build(
         outputs = run.manifest.outputs
         stale = not all(run.has(name) and outputs[name].made_from == made_from for name in OUTPUTS)
         if stale:
-            _second_pass(run, config, list(plan), made_from)
+            second_pass(run, config, list(plan), made_from)
         entries = run.manifest.outputs
         return Report(
             folder,
@@ -231,7 +255,12 @@ def chosen_strategies(config: Config) -> tuple[str, ...]:
     """The names of the strategies that a build uses, sorted. Raises ConfigError."""
     known = catalog.names()
     wanted = known if config.walk.strategies == "all" else config.walk.strategies
-    for key, names in (("walk.strategies", wanted), ("filter.caps", config.filter.caps)):
+    for key, names in (
+        ("walk.strategies", wanted),
+        ("walk.always", config.walk.always),
+        ("filter.caps", config.filter.caps),
+        ("filter.whole", config.filter.whole),
+    ):
         for name in names:
             if name not in known:
                 raise ConfigError(f"{key}: no strategy {name!r}{_nearest(name, known)}")
@@ -270,41 +299,9 @@ def _make_shards(
                     done += 1
                     progress(done, total)
                 ids = tuple(source.id for source in missing[name])
-                run.write(name, map(to_line, rows), {"sources": ids, **_counts(rows)})
+                run.write(name, map(to_line, rows), {"sources": ids, **counts_of(rows)})
         finally:
             threads.shutdown(wait=False, cancel_futures=True)  # threads at work end when the pool is killed
-
-
-def _counts(rows: list[Row]) -> dict[str, Any]:
-    """Rows by config, rejected rows by stage and cause, refusals by strategy and fact."""
-    counts = {name: n for name in CONFIGS if (n := sum(1 for _ in of_shape(rows, name)))}
-    rejected = Counter(f"{row.stage}: {row.cause}" for row in rows if isinstance(row, RejectedRow))
-    refused = Counter(f"{row.strategy}: {row.facts[-1].name}" for row in rows if isinstance(row, RefusalRow))
-    return {"counts": counts, "rejected": dict(sorted(rejected.items())), "refused": dict(sorted(refused.items()))}
-
-
-OUTPUTS = (*(f"{name}.jsonl" for name in CONFIGS), "balance.json", "schema.json")
-
-
-def _second_pass(run: Run, config: Config, shards: list[str], made_from: str) -> None:
-    """Reads every raw shard in order, selects, and writes one file a config."""
-    rows = [row for name in shards for row in read_rows(run.folder / name)]
-    steps = [row for row in rows if isinstance(row, StepRow)]
-    kept, dropped = select(steps, config.filter)
-    spent = {drop.row.id for drop in dropped if drop.cause != "strategy-cap"}  # a full strategy teaches choosing still
-    usable = [row for row in steps if row.id not in spent]
-    refusals = [row for row in rows if isinstance(row, RefusalRow)]
-    files: dict[str, list[Row]] = {name: list(of_shape(rows, name)) for name in CONFIGS}
-    files["steps"] = list(kept)
-    files["choices"] = list(choices(usable, refusals))
-    files["trajectories"] = [*trajectories(usable)]
-    files["rejected"] += [dropped_row(drop) for drop in dropped]
-    for name, chosen in files.items():
-        run.write(f"{name}.jsonl", map(to_line, chosen), {"made_from": made_from, **_counts(chosen)})
-    tables = {"balance.json": balance(steps, kept), "schema.json": json_schemas()}
-    for name, table in tables.items():
-        text = json.dumps(table, indent=1, sort_keys=True) + "\n"
-        run.write(name, [text], {"made_from": made_from, "counts": {}})
 
 
 def _explain(build: Build, found: VerifiedStep) -> "Future[Any]":

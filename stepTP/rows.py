@@ -109,9 +109,8 @@ def unexplained_row(found: VerifiedStep, failure: Failure) -> RejectedRow:
     )
 
 
-def dropped_row(drop: Dropped) -> RejectedRow:
+def dropped_row(row: StepRow, drop: Dropped) -> RejectedRow:
     """A step row that the second pass does not keep."""
-    row = drop.row
     return RejectedRow(
         id=row_id(row.id, "filter"),
         split=row.split,

@@ -29,7 +29,18 @@ from typing import Any, Protocol
 from stepTP import config
 from stepTP.draw import arrival
 from stepTP.identity import verification_identity
-from stepTP.records import FactRecord, ProgramRow, RefusalRow, RejectedRow, Stage, Step, Verdict, row_id, step_json
+from stepTP.records import (
+    FactRecord,
+    Objective,
+    ProgramRow,
+    RefusalRow,
+    RejectedRow,
+    Stage,
+    Step,
+    Verdict,
+    row_id,
+    step_json,
+)
 from stepTP.verify.kept import Kept, key_of
 from stepTP.verify.pool import Failure
 from strategies.index import inverses
@@ -107,6 +118,14 @@ class VerifiedStep:
     around: Surroundings
     verification: tuple[Verdict, ...]
     undoes: int = 0  # how many of the last steps that led to `before` it takes back
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where a search led: the steps taken from the source on, each with the text before it, and what that is worth."""
+
+    taken: tuple[tuple[str, Step], ...]
+    objective: Objective
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,16 @@ on every machine, with any number of workers. Every state is verified by the bui
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from stepTP import config
-from stepTP.records import RefusalRow, RejectedRow, Step
+from stepTP.records import Objective, RefusalRow, RejectedRow, Step
 from stepTP.search import policy_of, search_of
 from stepTP.search.env import Environment, SearchError, explore
 from stepTP.search.objectives import Predicted
 from stepTP.search.protocol import Budget, Settings
 from stepTP.search.rows import found_by
-from stepTP.walk import State, VerifiedStep, Walker, rejected
+from stepTP.walk import Reached, State, VerifiedStep, Walker, rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,9 @@ class Goal:
 
 def seek(
     walker: Walker, goal: Goal | None = None, seen: Collection[str] = ()
-) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
-    """Every step that a search takes from a source, in order of arrival, then what was rejected and refused.
+) -> Iterator[VerifiedStep | RejectedRow | RefusalRow | Reached]:
+    """Every step that a search takes from a source, in order of arrival, then what was rejected and refused, and last
+    the way to the best state, where that is not the source.
 
     `seen`: states of a walk from the same source, whose steps are not given again. A source that no search can begin
     at is rejected.
@@ -61,3 +63,9 @@ def seek(
         return
     explore(env, search_of(wanted.search))
     yield from found_by(env, walker, seen)
+    if env.best is not env.root:
+        nodes = env.trajectory(env.best)
+        taken = tuple((before.state.leir, after.state.path[-1]) for before, after in pairwise(nodes))
+        worth = (env.root.predicted_s, env.best.predicted_s)
+        name = f"predicted seconds on {wanted.target}"
+        yield Reached(taken, Objective(name=name, before=worth[0], after=worth[1]))
