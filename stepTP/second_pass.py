@@ -101,7 +101,8 @@ def _rows(rows: list[Row], chosen: Chosen) -> Iterator[Row]:
             yield row
     steps = [row for row in rows if isinstance(row, StepRow) and row.id in chosen.usable]
     yield from choices(steps, [row for row in rows if isinstance(row, RefusalRow)], chosen.rates)
-    yield from trajectories(steps, chosen.rates)
+    searched = {row.id for row in rows if isinstance(row, TrajectoryRow)}  # whose steps make a trajectory by themselves
+    yield from (row for row in trajectories(steps, chosen.rates) if row.id not in searched)
 
 
 @dataclass(slots=True)
