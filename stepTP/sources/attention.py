@@ -59,6 +59,8 @@ def write(draw: Draw) -> str:
                 body = [f"scores = {first} / self.root"]
             case _:
                 body = [f"scores = {first} * self.scale"]
+        if draw.choose("capped", (False, False, True)):
+            body.append("scores = 5.0 * torch.tanh(scores / 5.0)")
         if causal:
             state.append('self.register_buffer("allowed", torch.ones(queries, keys, dtype=torch.bool).tril())')
             masks = [mask for mask in _MASKS if mask != "additive" or dtype == "f32"]

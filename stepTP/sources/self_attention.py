@@ -51,6 +51,8 @@ def write(draw: Draw) -> str:
             body.append("scores = query @ key.transpose(-2, -1) * self.scale")
         else:
             body.append("scores = (query * self.scale) @ key.transpose(-2, -1)")
+        if draw.choose("capped", (False, False, True)):
+            body.append("scores = 5.0 * torch.tanh(scores / 5.0)")
         if causal:
             state.append('self.register_buffer("future", torch.ones(tokens, tokens, dtype=torch.bool).triu(1))')
             body.append("scores = scores.masked_fill(self.future, -1e4)")

@@ -186,6 +186,11 @@ def test_arguments_may_address_anything() -> None:
             for other in paths
             for along in ((0,), (0, 0), (7,))
         ]
+        for within in ((), (0,), (1,), (1, 0), (1, 0, 1), (7,)):
+            for value in ("D_i", "A_{i,0}", "A_{i,j}", "C", "Z", ")"):
+                at = {"path": path, "within": within, "value": value}
+                steps += [strategy(name)(**at) for name in ("additive_split", "exponential_split")]
+                steps += [strategy("multiplicative_split")(**at, first=first) for first in ("divide", "multiply")]  # pyright: ignore[reportCallIssue]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
         steps += [strategy("reduction_factorization")(path=path, tensor=t, parts=2) for t in "ACD"]  # pyright: ignore[reportCallIssue]
         steps += [

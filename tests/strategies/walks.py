@@ -117,6 +117,14 @@ PATTERNS = (
     L^{2,9,3}_{i,j,k}(0<=j+k-1&&j+k-1<9)[G_{i,j}+=A_{i,j+k-1}*X_{i,k};]
     L^{2,9,3}_{i,k,u}(0<=k+u-1&&k+u-1<9)[H_{i,k} max=E_{i,k+u-1};]
     L^{2,9}_{i,j}[C_{i,j}=D_{i,j}*G_{i,j}+F_{i,j}-H_{i,j};]""",
+    # bounded scores in blocks, a weighted mean by shares, a product and a term that could share a factor
+    """in A_{4,16},X_{16,3},W_4;out C_{4,3},D_4;
+    L^{4,16}_{i,j}[E_{i,j}=tanh(A_{i,j})*3.0;]
+    L^{4,4,4}_{i,j,k}[F_{i,j} max=E_{i,j*4+k};] L^{4,4}_{i,j}[G_i max=F_{i,j};]
+    L^{4,4,4}_{i,j,k}[H_i+=exp(E_{i,j*4+k}-G_i);]
+    L^{4,16}_{i,j}[I_{i,j}=exp(E_{i,j}-G_i)/H_i;]
+    L^{4,3,16}_{i,k,j}[C_{i,k}+=I_{i,j}*X_{j,k};]
+    L^4_i[J_i=exp(0.1*tanh(W_i));] L^4_i[D_i=tanh(W_i)+J_i*A_{i,0};]""",
 )
 
 

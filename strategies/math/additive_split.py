@@ -1,0 +1,277 @@
+"""Adds and takes away a value in scope: a part of an expression becomes its difference from the value, plus the value.
+
+    Before    f(x)
+    After     f((x-y)+y)
+
+By itself this saves nothing: it is a step on the way, and says to what. `y` is a factor of what `x` divides, so that
+both can be cancelled by it; or `y` is a factor of another term, and can be taken out of both; or `x` is an exponent,
+and `exp(y)` does not change in the loops that are summed over; or `x-y` is computed elsewhere already.
+
+Legal when: both are finite, and so is their difference; the difference is not so much larger than `x` that digits are
+lost; and the roundings that are added are spare at this place. Inputs are taken to be finite and of ordinary size.
+
+Pays when: the step that it prepares does.
+
+Inverse: cancellation.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from leir.analysis.intervals import Range
+from leir.analysis.spare import spare_where_formed, spare_where_used
+from leir.edit import expression_at, replace_expression_at, statement_at
+from leir.printer import expression_text, statement_text
+from leir.syntax import Binary, Call, Equation, Expr, Path, Place, Program
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.splits import (
+    Part,
+    Use,
+    factors,
+    firsts_of_rows,
+    is_fixed,
+    largest_of,
+    loop_names,
+    occurs_elsewhere,
+    ordinary,
+    other_products,
+    part_at,
+    parts,
+    reduced_over,
+    smallest_of,
+    value_in_scope,
+)
+
+
+class AdditiveSplit(Strategy):
+    name: ClassVar[str] = "additive_split"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "never"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{part} in the equation at {path} and {value} belong together, but not in this form. With {value} "
+        "taken away and added again they do: it prepares {use}.",
+        "To what end take {value} from {part} and give it back? It prepares {use}.",
+        "{value} can be read at {path} as it stands, and {part} split by it prepares {use}.",
+        "Nothing is gained yet by writing {part} as a sum of {value} and a rest. The next step gains: {use}.",
+        "{denominator} divides {value}, and may be written as {value} and a rest, so that {value} shows in "
+        "the numerator and in the denominator. This prepares {use}.",
+        "In the exponent, {exponent} changes from term to term, and {value} does not. Their difference and "
+        "{value} can become two factors: this prepares {use}.",
+        "{computed} is at hand already, at {at}. Splitting {part} by {value} lets the equation at {path} use "
+        "it: it prepares {use}.",
+        "Two terms would share {value} if {shared} were written as {value} and a rest. The split prepares {use}.",
+        "The equation at {path} reads {part}; split by {value}, it prepares {use}.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{new} stands in place of {part} in the equation at {path}.",
+        "At {path}, {value} is taken from {part} and added again: {equation}.",
+        "{part} becomes the sum of {difference} and {value}. Nothing else changes in the equation at {path}.",
+        "The equation at {path} now reads {equation}: {value} comes in twice more, once with each sign.",
+        "One expression grows: where {part} was, there is {new}.",
+        "The program keeps its nests and its tensors. In the equation at {path}, {part} is now written {new}.",
+        "Take {value} away, then add it: {part} turns into {new} at {path}.",
+        "{equation} replaces the equation at {path}, {part} being split in {difference} and {value}.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "Two operations more, for now. The results agree to rounding, not bit for bit: {bounded}.",
+        "No digits are lost by it, as {bounded}. The gain comes with what it prepares.",
+        "The value is the same but for two roundings in {dtype}. What it is for: {use}.",
+        "No traffic, no loop and no storage changes; the equation computes a difference and a sum more. "
+        "Rounding stays harmless: {bounded}.",
+        "Slower by itself: a subtraction and an addition in each iteration. The form is what counts, as it "
+        "prepares {use}.",
+        "Rounding differs from before, within what the place allows, since {bounded}.",
+        "By itself this saves nothing. It costs two operations, and opens the way to {use}.",
+        "Each iteration rounds twice more, in {dtype}, and bits of the results may change.",
+    )
+
+    path: Path
+    within: Path
+    value: str
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["AdditiveSplit"]:
+        for path, part in parts(program):
+            values: list[Expr] = []
+            match part.parent:
+                case Binary("/", numerator, divisor) if divisor is part.expression:
+                    values += [numerator, *factors(numerator)]
+                case _:
+                    values += [factor for term in other_products(part) for factor in factors(term)]
+            if _exponent_of(part) is not None:
+                values += firsts_of_rows(program, path, part.expression)
+            for value in dict.fromkeys(values):
+                step = cls(path=path, within=part.within, value=expression_text(value))
+                found, _ = value_in_scope(program, path, part, step.value)
+                if found is not None and step.use(program, part, found) is not None:
+                    yield step
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        node = statement_or_none(program, self.path)
+        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        part, evidence = part_at(program, self.path, self.within)
+        yield Fact("place-is-a-float", part is not None, evidence)
+        assert part is not None
+        value, evidence = value_in_scope(program, self.path, part, self.value)
+        yield Fact("value-is-in-scope", value is not None, evidence)
+        assert value is not None
+        use = self.use(program, part, value)
+        none = f"nothing that is known to profit from {self.value}: no quotient, term, exponent or difference of it"
+        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else none)
+        sizes = _Sizes.of(program, self.path, part, value)
+        yield Fact("values-are-finite", sizes.finite, sizes.text)
+        ratio = sizes.ratio
+        evidence = f"|{sizes.difference_text}| is at most {ratio:.3g} times |{sizes.part_text}|"
+        if math.isinf(ratio):
+            evidence = f"{sizes.part_text} may be 0, or far smaller than {sizes.difference_text}"
+        in_exponent = _exponent_of(part) is not None
+        if in_exponent:
+            evidence = f"in an exponent, what counts is how large {sizes.difference_text} is: at most {sizes.most:.3g}"
+        yield Fact("cancellation-is-bounded", in_exponent or ratio < math.inf, evidence)
+        need, spare = sizes.need(program, self.path, part)
+        evidence = f"the split adds {need:.3g} roundings, and {spare:.3g} are spare where {sizes.part_text} stands"
+        yield Fact("roundings-are-spare", need <= spare, evidence)
+
+    def rewrite(self, program: Program) -> Program:
+        part, _ = part_at(program, self.path, self.within)
+        assert part is not None
+        value, _ = value_in_scope(program, self.path, part, self.value)
+        assert value is not None
+        split = Binary("+", Binary("-", part.expression, value), value)
+        return replace_expression_at(program, Place(self.path, self.within), split)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        part, _ = part_at(before, self.path, self.within)
+        assert part is not None
+        value, _ = value_in_scope(before, self.path, part, self.value)
+        assert value is not None
+        use = self.use(before, part, value)
+        assert use is not None
+        sizes = _Sizes.of(before, self.path, part, value)
+        bounded = f"{sizes.difference_text} is at most {sizes.ratio:.3g} times as large as {sizes.part_text}"
+        if _exponent_of(part) is not None:
+            bounded = f"{sizes.difference_text}, in an exponent, is never larger than {sizes.most:.3g}"
+        result = {
+            "path": path_text(self.path),
+            "part": sizes.part_text,
+            "value": self.value,
+            "difference": sizes.difference_text,
+            "new": expression_text(expression_at(after, Place(self.path, self.within))),
+            "use": use.what,
+            "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
+            "dtype": part.dtype,
+            "bounded": bounded,
+        }
+        match use.kind:
+            case "quotient":
+                result["denominator"] = sizes.part_text
+            case "exponent":
+                result["exponent"] = sizes.part_text
+            case "term":
+                result["shared"] = sizes.part_text
+            case _:
+                result["computed"], result["at"] = sizes.difference_text, path_text(use.at)
+        return result
+
+    def use(self, program: Program, part: Part, value: Expr) -> Use | None:
+        """What the split is good for; None if for nothing that is known."""
+        text, own = self.value, expression_text(part.expression)
+        match part.parent:
+            case Binary("/", numerator, divisor) if divisor is part.expression and value in (
+                numerator,
+                *factors(numerator),
+            ):
+                return Use(
+                    "quotient", f"cancellation by {text}, a factor of the numerator, and of {own} but for {own}-{text}"
+                )
+            case _:
+                pass
+        for term in other_products(part):
+            if value in factors(term):
+                return Use("term", f"factorization, {text} being a factor of {expression_text(term)} too")
+        exponent = _exponent_of(part)
+        summed = reduced_over(program, self.path)
+        if exponent is not None and summed and is_fixed(value, summed) and not is_fixed(part.expression, summed):
+            over = loop_names(summed)
+            return Use("exponent", f"expand_powsimp, exp({text}) being the same in all iterations of {over}")
+        elsewhere = occurs_elsewhere(program, Binary("-", part.expression, value), Place(self.path, self.within))
+        if elsewhere is not None:
+            return Use(
+                "difference", f"common_subexpression_elimination, {own}-{text} being computed at {path_text(elsewhere)}"
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Bounds of the part, of the value, and of their difference, at the place."""
+
+    part: Range
+    value: Range
+    difference: Range
+    part_text: str
+    difference_text: str
+    formed: float
+
+    @staticmethod
+    def of(program: Program, path: Path, part: Part, value: Expr) -> "_Sizes":
+        found = ordinary(program)
+        own = found.at(Place(path, part.within))
+        difference = found.of(Binary("-", part.expression, value), path)
+        text = expression_text(part.expression)
+        minus = expression_text(Binary("-", part.expression, value))
+        formed = spare_where_formed(part.expression, found, path)
+        return _Sizes(own, found.of(value, path), difference, text, minus, formed)
+
+    @property
+    def finite(self) -> bool:
+        return self.part.finite and self.value.finite and self.difference.finite
+
+    @property
+    def text(self) -> str:
+        return f"{self.part_text} is in {self.part}, the value in {self.value}, their difference in {self.difference}"
+
+    @property
+    def most(self) -> float:
+        return largest_of(self.difference)
+
+    @property
+    def ratio(self) -> float:
+        """How much larger the difference can be than the part."""
+        least = smallest_of(self.part)
+        if least == 0:
+            return math.inf
+        same_sign = (self.part.low > 0 and self.value.low >= 0) or (self.part.high < 0 and self.value.high <= 0)
+        if same_sign and largest_of(self.value) <= 2 * least:
+            return 1.0
+        return self.most / least
+
+    def need(self, program: Program, path: Path, part: Part) -> tuple[float, float]:
+        """The roundings that the split adds, and those that are spare: relative to the part, or to exp of it."""
+        outer = _exponent_of(part)
+        if outer is not None:
+            used = spare_where_used(ordinary(program), path, part.within[:outer], math.inf)
+            return self.most + largest_of(self.part), used + 4.0
+        return self.ratio + 1.0, self.formed + spare_where_used(
+            ordinary(program), path, part.within, largest_of(self.part)
+        )
+
+
+def _exponent_of(part: Part) -> int | None:
+    """The length of the place of the exp whose exponent the part is a positive term of, and no sum itself."""
+    if isinstance(part.expression, Binary) and part.expression.op in ("+", "-"):
+        return None
+    for number in range(len(part.chain) - 2, -1, -1):
+        outer, inner = part.chain[number], part.chain[number + 1]
+        match outer:
+            case Call("exp"):
+                return number + 1
+            case Binary("+"):
+                pass
+            case Binary("-", left) if left is inner:
+                pass
+            case _:
+                return None
+    return None

@@ -1,0 +1,288 @@
+"""Splits the exponential of a difference in two, at a value between: exp(a-b) becomes exp(a-c)*exp(c-b).
+
+    Before    f(exp(a-b))
+    After     f(exp(a-c)*exp(c-b))
+
+By itself this costs an exponential: it is a step on the way, and says to what. In a sum over loops that `c-b` does not
+depend on, its exponential can leave the sum, which then needs `b` only afterwards: so sums relative to the maximum of a
+block, or to a value that is known ahead, become sums relative to the maximum of all. Or one of the two exponentials is
+computed elsewhere already. Where `a` may be -inf, and `c` with it, the first exponential is guarded.
+
+Legal when: neither exponential overflows, nor do the two make 0*inf, nor is one lost to underflow that the other would
+undo: `c` lies between `a` and `b`, being a maximum of the one and below the other, or all differences are bounded. And
+the roundings that are added are spare at this place. Inputs are taken to be finite and of ordinary size.
+
+Pays when: the step that it prepares does.
+
+Inverse: powsimp.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from leir.analysis.intervals import Range, largest
+from leir.analysis.matching import matching_values
+from leir.analysis.spare import RESCALED, is_from_exp, spare_where_used
+from leir.analysis.values import Ranges
+from leir.edit import replace_expression_at, statement_at
+from leir.names import substitute_in
+from leir.printer import expression_text, statement_text
+from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Loop, Path, Place, Program, Real, Select
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.splits import (
+    Part,
+    Use,
+    firsts_of_rows,
+    is_fixed,
+    largest_of,
+    loop_names,
+    occurs_elsewhere,
+    ordinary,
+    part_at,
+    parts,
+    reduced_over,
+    term_around,
+    value_in_scope,
+)
+
+_SMALLEST_EXPONENT = {"f32": -126, "f64": -1022}  # of the smallest normal number of the types that compute
+_PRODUCT = 1.0  # the rounding of a product
+
+
+class ExponentialSplit(Strategy):
+    name: ClassVar[str] = "exponential_split"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "never"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{old} at {path} depends on two things that come together in its exponent. {value} lies between "
+        "them, and splits it: this prepares {use}.",
+        "To what end take two exponentials for one? It prepares {use}.",
+        "exp of a difference is a product of two exponentials, {first} and {second}, for any {value}. This "
+        "one prepares {use}.",
+        "The detour by {value} costs an exponential and leads on: {use}.",
+        "In the sum over {over}, {second} would be the same in all iterations, if {old} were split at "
+        "{value}. So the sum could do without {end} until it is complete: this prepares {use}.",
+        "{computed} is at hand already, at {at}. {old} split at {value} can use it: it prepares {use}.",
+        "Neither {first} nor {second} can overflow, for {bounds}. So {old} may be split at {value}, which "
+        "prepares {use}.",
+        "How can the equation at {path} be freed of {end}? By {value}, a value in scope: {old} is {first} "
+        "times {second}, and that prepares {use}.",
+        "The equation at {path} reads {old}; split at {value}, it prepares {use}.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{new} stands in place of {old} in the equation at {path}.",
+        "At {path}, the exponential is split in two at {value}: {equation}.",
+        "{old} becomes a product. Its first factor takes the exponent from its beginning to {value}, its "
+        "second from there to {end}: {new}.",
+        "The equation at {path} now reads {equation}.",
+        "One call becomes two: where {old} was, there is {new}.",
+        "Nests, loops and tensors stay as they are. {old}, in the equation at {path}, is written {new} from now on.",
+        "Two exponentials are multiplied now, relative to {value} and of {value} relative to {end}: {new}.",
+        "{old} turns into {new}. The choice keeps inf from meeting inf: where {guarded}, the first exponential is 1.0.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "An exponential and a product more in each iteration, for now. The results agree to rounding, not "
+        "bit for bit; {bounds}.",
+        "Neither factor overflows or is lost: {bounds}. The gain comes with what it prepares.",
+        "The value is the same but for roundings in {dtype}. What it is for: {use}.",
+        "No traffic and no storage changes; the equation computes one exponential more. It opens the way to {use}.",
+        "Slower by itself: exponentials are dear. The form is what counts, as it prepares {use}.",
+        "Rounding differs from before, within what the place allows. The exponents are tame: {bounds}.",
+        "By itself this saves nothing. It costs a call and a product, and prepares {use}.",
+        "Each iteration calls exp once more, in {dtype}, and bits of the results may change.",
+    )
+
+    path: Path
+    within: Path
+    value: str
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["ExponentialSplit"]:
+        for path, part in parts(program):
+            ends = _ends(part.expression)
+            if ends is None:
+                continue
+            values = [*_maxima_of(program, path, ends[0]), *firsts_of_rows(program, path, ends[0])]
+            for value in dict.fromkeys(values):
+                step = cls(path=path, within=part.within, value=expression_text(value))
+                found, _ = value_in_scope(program, path, part, step.value)
+                if found is not None and found not in ends and step._use(program, part, ends, found) is not None:
+                    yield step
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        node = statement_or_none(program, self.path)
+        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        part, evidence = part_at(program, self.path, self.within)
+        ends = None if part is None else _ends(part.expression)
+        if part is not None and ends is None:
+            evidence = f"{expression_text(part.expression)} is no exp of a difference"
+        yield Fact("place-is-exp-of-a-difference", ends is not None, evidence)
+        assert part is not None and ends is not None
+        value, evidence = value_in_scope(program, self.path, part, self.value)
+        if value is not None and value in ends:
+            value, evidence = None, f"{self.value} is an end of the difference already"
+        yield Fact("value-is-in-scope", value is not None, evidence)
+        assert value is not None
+        use = self._use(program, part, ends, value)
+        none = f"the exponential with {self.value} leaves no sum, and neither stands elsewhere"
+        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else none)
+        assert use is not None
+        exponents = _Exponents.of(program, self.path, ends, value)
+        yield Fact("exponents-are-bounded", exponents.safe, exponents.text)
+        spare = spare_where_used(ordinary(program), self.path, self.within, math.inf)
+        if exponents.is_between and use.kind == "sum" and is_from_exp(part.equation.value):
+            spare = max(spare, RESCALED)  # the largest term is exp(0)*exp(0), and exact; each other may be rescaled
+        need = exponents.need
+        evidence = f"the split adds {need:.3g} roundings, and {spare:.3g} are spare where the exponential stands"
+        yield Fact("roundings-are-spare", need <= spare, evidence)
+
+    def rewrite(self, program: Program) -> Program:
+        part, _ = part_at(program, self.path, self.within)
+        assert part is not None
+        ends, (value, _) = _ends(part.expression), value_in_scope(program, self.path, part, self.value)
+        assert ends is not None and value is not None
+        split = _Exponents.of(program, self.path, ends, value).product
+        return replace_expression_at(program, Place(self.path, self.within), split)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        part, _ = part_at(before, self.path, self.within)
+        assert part is not None
+        ends, (value, _) = _ends(part.expression), value_in_scope(before, self.path, part, self.value)
+        assert ends is not None and value is not None
+        use = self._use(before, part, ends, value)
+        assert use is not None
+        exponents = _Exponents.of(before, self.path, ends, value)
+        a, b = ends
+        first, second = (expression_text(Call("exp", (Binary("-", *pair),))) for pair in ((a, value), (value, b)))
+        result = {
+            "path": path_text(self.path),
+            "old": expression_text(part.expression),
+            "value": self.value,
+            "first": first,
+            "second": second,
+            "end": expression_text(b),
+            "new": expression_text(exponents.product),
+            "use": use.what,
+            "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
+            "dtype": part.dtype,
+            "bounds": exponents.text,
+        }
+        if use.kind == "sum":
+            result["over"] = use.other
+        else:
+            result["computed"], result["at"] = use.other, path_text(use.at)
+        if exponents.is_guarded:
+            result["guarded"] = f"{expression_text(a)} is {self.value}"
+        return result
+
+    def _use(self, program: Program, part: Part, ends: tuple[Expr, Expr], value: Expr) -> Use | None:
+        """What the split is good for; None if for nothing that is known."""
+        a, b = ends
+        second = Call("exp", (Binary("-", value, b),))
+        summed = reduced_over(program, self.path)
+        number, _ = term_around(part)
+        left = [loop for loop in summed if is_fixed(second, [loop])]
+        if number == 0 and left and not is_fixed(a, left):
+            over, shown = loop_names(left), expression_text(second)
+            return Use(
+                "sum",
+                f"factorization, {shown} being the same in all iterations of {over}, and so free to leave the sum",
+            )
+        for half in (second, Call("exp", (Binary("-", a, value),))):
+            elsewhere = occurs_elsewhere(program, half, Place(self.path, self.within))
+            if elsewhere is not None:
+                shown = f"{expression_text(half)} being computed at {path_text(elsewhere)}"
+                return Use("elsewhere", f"common_subexpression_elimination, {shown}", expression_text(half), elsewhere)
+        return None
+
+
+def _ends(expression: Expr) -> tuple[Expr, Expr] | None:
+    """a and b of exp(a-b)."""
+    match expression:
+        case Call("exp", (Binary("-", left, right),)):
+            return left, right
+        case _:
+            return None
+
+
+def _maxima_of(program: Program, path: Path, term: Expr) -> Iterator[Access]:
+    """The elements of finished maxima that were taken over a term, among others."""
+    for writes in ordinary(program).writes.values():
+        if len(writes) != 1 or writes[0].equation.op != "max=" or writes[0].path[:1] >= path[:1]:
+            continue
+        loops = [level.variable for level in writes[0].around if isinstance(level, Loop)]
+        bound = matching_values((writes[0].equation.value,), (term,), loops)
+        if bound is not None:
+            maximum = substitute_in(writes[0].equation.target, bound)
+            assert isinstance(maximum, Access)
+            yield maximum
+
+
+@dataclass(frozen=True, slots=True)
+class _Exponents:
+    """The two exponents, their bounds, and the product of exponentials. `dtype`: the type that they compute in."""
+
+    ends: tuple[Expr, Expr]
+    value: Expr
+    first: Range
+    second: Range
+    end: Range  # of a
+    dtype: DType
+
+    @staticmethod
+    def of(program: Program, path: Path, ends: tuple[Expr, Expr], value: Expr) -> "_Exponents":
+        found: Ranges = ordinary(program)
+        first = found.of(Binary("-", ends[0], value), path)
+        second = found.of(Binary("-", value, ends[1]), path)
+        dtype = first.dtype
+        assert dtype is not None
+        return _Exponents(ends, value, first, second, found.of(ends[0], path), dtype)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether c lies between a and b: then neither exponential exceeds 1, and each is at least the whole."""
+        return self.first.high <= 0 and self.second.high <= 0
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether a may be -inf: with c also -inf, a-c would be NaN where exp(a-b) is 0."""
+        return self.is_between and math.isinf(self.end.low)
+
+    @property
+    def safe(self) -> bool:
+        if self.is_between:
+            return self.end.high < math.inf and not self.end.nan
+        low, high = self._limits()
+        both = self.first.high + self.second.high
+        return all(r.finite and low <= r.low and r.high <= high for r in (self.first, self.second)) and both <= high
+
+    def _limits(self) -> tuple[float, float]:
+        """Exponents whose exponentials are normal numbers, with a margin for roundings."""
+        return math.log(2.0) * (_SMALLEST_EXPONENT[self.dtype] + 1), math.log(largest(self.dtype)) - 1.0
+
+    @property
+    def text(self) -> str:
+        a, b = self.ends
+        first, second = (expression_text(Binary("-", *pair)) for pair in ((a, self.value), (self.value, b)))
+        shown = f"{first} is in {self.first}, and {second} in {self.second}"
+        if self.is_guarded:
+            return f"{shown}; {expression_text(a)} may be -inf, so the first exponential is guarded"
+        return shown
+
+    @property
+    def need(self) -> float:
+        """The roundings that the split adds: of a product, and, where c is not between a and b, of larger exponents.
+
+        The second call takes what the first one left of its allowance.
+        """
+        return _PRODUCT if self.is_between else _PRODUCT + largest_of(self.first) + largest_of(self.second)
+
+    @property
+    def product(self) -> Expr:
+        a, b = self.ends
+        first: Expr = Call("exp", (Binary("-", a, self.value),))
+        if self.is_guarded:
+            first = Select(Binary("==", a, self.value), Real(1.0), first)
+        return Binary("*", first, Call("exp", (Binary("-", self.value, b),)))

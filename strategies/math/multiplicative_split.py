@@ -1,0 +1,228 @@
+"""Divides by a value in scope and multiplies by it again, or the other way round.
+
+    Before    f(x)
+    After     f(x/y*y), or f(x*y/y)
+
+By itself this saves nothing: it is a step on the way, and says to what. In a sum, `x` was made by a product with `y`,
+or a division by it, and `y` is the same in all iterations: it can leave the sum, as when the rows of a softmax are
+divided by their sum at the end. Or another term has the factor, or the divisor, `y`, which both can share. Or `x/y`
+(`x*y`) is computed elsewhere already.
+
+Legal when: `y` is proven nonzero; neither it nor what lies between overflows, nor loses digits to underflow; and two
+more roundings are spare at this place. Inputs are taken to be finite and of ordinary size.
+
+Pays when: the step that it prepares does.
+
+Inverse: cancellation.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from leir.analysis.intervals import tiny
+from leir.analysis.spare import spare_where_formed, spare_where_used
+from leir.edit import expression_at, replace_expression_at, statement_at
+from leir.printer import expression_text, statement_text
+from leir.syntax import Access, Binary, Equation, Expr, Path, Place, Program
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.splits import (
+    Part,
+    Use,
+    definition,
+    divisors,
+    factors,
+    is_fixed,
+    largest_of,
+    loop_names,
+    occurs_elsewhere,
+    ordinary,
+    other_products,
+    part_at,
+    parts,
+    reduced_over,
+    smallest_of,
+    term_around,
+    value_in_scope,
+)
+
+ADDED = 2.0  # roundings
+_LOST = 2.0**22  # times the smallest number of a type is less than its smallest normal number
+Order = Literal["divide", "multiply"]
+
+
+class MultiplicativeSplit(Strategy):
+    name: ClassVar[str] = "multiplicative_split"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "never"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{part} in the equation at {path} and {value} would go together if {value} were there as a {word}. "
+        "Splitting prepares {use}.",
+        "Why {verb} by {value} and undo it at once? It prepares {use}.",
+        "{value} is never 0 and can be read at {path}. As a {word} of {part} it prepares {use}.",
+        "This step alone is a detour; it leads to {use}.",
+        "The sum at {path} is over {over}, and {value} is the same throughout. {part} was made with it as a "
+        "{word}, so it can be made to stand there openly, and then leave the sum: this prepares {use}.",
+        "Another term, {term}, has the {word} {value}. If {part} had it too, both could share it: the split "
+        "prepares {use}.",
+        "{computed} is at hand already, at {at}. Splitting {part} by {value} lets the equation at {path} use "
+        "it: it prepares {use}.",
+        "What stands in the way of sharing {value} is only how {part} is written. Split, it prepares {use}.",
+        "The equation at {path} reads {part}; split by {value}, it prepares {use}.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{new} stands in place of {part} in the equation at {path}.",
+        "At {path}, {part} is {done} by {value} and {undone} by it: {equation}.",
+        "First {between}, then {value} again: {part} becomes {new}. Nothing else changes in the equation at {path}.",
+        "The equation at {path} now reads {equation}.",
+        "One expression grows: where {part} was, there is {new}.",
+        "Nests, loops and tensors stay as they are. {part}, in the equation at {path}, is written {new} from now on.",
+        "{value} comes into the equation at {path} twice more, once to {verb} {part} by and once to undo that: {new}.",
+        "{equation} replaces the equation at {path}: {part} with {value} as a {word}, and the other "
+        "operation to make up for it.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "A division and a multiplication more, for now. The results agree to rounding, not bit for bit; "
+        "{value} is in {range}, so nothing overflows.",
+        "No digits are lost by it but for two roundings in {dtype}. The gain comes with what it prepares.",
+        "Since {value} is in {range}, the value survives but for rounding. What it is for: {use}.",
+        "No traffic, no loop and no storage changes; the equation divides and multiplies once more.",
+        "Slower by itself: a division in each iteration is not cheap. The form is what counts, as it prepares {use}.",
+        "Rounding differs from before, within what the place allows; no zero is divided by, {value} being in {range}.",
+        "By itself this saves nothing. It costs two operations, and opens the way to {use}.",
+        "Each iteration rounds twice more, in {dtype}, and bits of the results may change.",
+    )
+
+    path: Path
+    within: Path
+    value: str
+    first: Order
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["MultiplicativeSplit"]:
+        for path, part in parts(program):
+            proposed: list[tuple[Expr, Order]] = []
+            for whole in (_made_of(program, path, part), *other_products(part)):
+                proposed.extend((factor, "divide") for factor in factors(whole))
+                proposed.extend((divisor, "multiply") for divisor in divisors(whole))
+            for value, first in dict.fromkeys(proposed):
+                step = cls(path=path, within=part.within, value=expression_text(value), first=first)
+                found, _ = value_in_scope(program, path, part, step.value)
+                if found is not None and step.use(program, part, found) is not None:
+                    yield step
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        node = statement_or_none(program, self.path)
+        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        part, evidence = part_at(program, self.path, self.within)
+        yield Fact("place-is-a-float", part is not None, evidence)
+        assert part is not None
+        value, evidence = value_in_scope(program, self.path, part, self.value)
+        yield Fact("value-is-in-scope", value is not None, evidence)
+        assert value is not None
+        use = self.use(program, part, value)
+        none = f"no sum from which {self.value} could go, no term that shares it, and no such quotient or product"
+        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else none)
+        found = ordinary(program)
+        own, by = found.at(Place(self.path, self.within)), found.of(value, self.path)
+        nonzero = by.finite and smallest_of(by) > 0
+        yield Fact("value-is-not-zero", nonzero, f"{self.value} is in {by}")
+        between = found.of(self._between(part, value), self.path)
+        text = expression_text(part.expression)
+        safe = own.finite and between.finite and not found.of(self._split(part, value), self.path).infinite
+        evidence = f"{text} is in {own}, and {expression_text(self._between(part, value))} in {between}"
+        yield Fact("nothing-overflows", safe, evidence)
+        kept, evidence = self._underflow(by.low, by.high, tiny(part.dtype))
+        yield Fact("underflow-is-harmless", kept, evidence)
+        spare = spare_where_formed(part.expression, found, self.path)
+        spare += spare_where_used(ordinary(program), self.path, self.within, largest_of(own))
+        evidence = f"the split adds {ADDED:.0f} roundings, and {spare:.3g} are spare where {text} stands"
+        yield Fact("roundings-are-spare", spare >= ADDED, evidence)
+
+    def rewrite(self, program: Program) -> Program:
+        part, _ = part_at(program, self.path, self.within)
+        assert part is not None
+        value, _ = value_in_scope(program, self.path, part, self.value)
+        assert value is not None
+        return replace_expression_at(program, Place(self.path, self.within), self._split(part, value))
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        part, _ = part_at(before, self.path, self.within)
+        assert part is not None
+        value, _ = value_in_scope(before, self.path, part, self.value)
+        assert value is not None
+        use = self.use(before, part, value)
+        assert use is not None
+        divides = self.first == "divide"
+        text = expression_text(part.expression)
+        between = expression_text(self._between(part, value))
+        result = {
+            "path": path_text(self.path),
+            "part": text,
+            "value": self.value,
+            "word": "factor" if divides else "divisor",
+            "verb": "divide" if divides else "multiply",
+            "done": "divided" if divides else "multiplied",
+            "undone": "multiplied" if divides else "divided",
+            "between": between,
+            "new": expression_text(expression_at(after, Place(self.path, self.within))),
+            "use": use.what,
+            "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
+            "dtype": part.dtype,
+            "range": str(ordinary(before).of(value, self.path)),
+        }
+        match use.kind:
+            case "sum":
+                result["over"] = loop_names(reduced_over(before, self.path))
+            case "term":
+                result["term"] = use.other
+            case _:
+                result["computed"], result["at"] = between, path_text(use.at)
+        return result
+
+    def _between(self, part: Part, value: Expr) -> Expr:
+        return Binary("/" if self.first == "divide" else "*", part.expression, value)
+
+    def _split(self, part: Part, value: Expr) -> Expr:
+        return Binary("*" if self.first == "divide" else "/", self._between(part, value), value)
+
+    def _underflow(self, low: float, high: float, least: float) -> tuple[bool, str]:
+        """Whether what is lost in numbers that are too small stays below the smallest normal number afterwards."""
+        size = max(abs(low), abs(high)) if self.first == "divide" else 1.0 / min(abs(low), abs(high))
+        return (
+            size < _LOST,
+            f"an error of {least:.3g}, where a number is too small, is multiplied by {size:.3g} at most",
+        )
+
+    def use(self, program: Program, part: Part, value: Expr) -> Use | None:
+        """What the split is good for; None if for nothing that is known."""
+        text, divides = self.value, self.first == "divide"
+        of = factors if divides else divisors
+        word = "factor" if divides else "divisor"
+        summed = reduced_over(program, self.path)
+        number, _ = term_around(part)
+        made = _made_of(program, self.path, part)
+        fixed = summed and is_fixed(value, summed) and not is_fixed(part.expression, summed)
+        if number == 0 and fixed and value in of(made):
+            over, own = loop_names(summed), expression_text(part.expression)
+            what = f"factorization, {text} being a {word} of {own} and the same in all iterations of {over}"
+            return Use("sum", what)
+        for term in other_products(part):
+            if value in of(term):
+                name = "factorization" if divides else "together"
+                shown = expression_text(term)
+                return Use("term", f"{name}, {text} being a {word} of {shown} too", shown)
+        between = self._between(part, value)
+        elsewhere = occurs_elsewhere(program, between, Place(self.path, self.within))
+        if elsewhere is not None:
+            shown = expression_text(between)
+            return Use(
+                "elsewhere", f"common_subexpression_elimination, {shown} being computed at {path_text(elsewhere)}"
+            )
+        return None
+
+
+def _made_of(program: Program, path: Path, part: Part) -> Expr:
+    """The expression that made a part: itself, or what was stored in the tensor that it reads."""
+    if isinstance(part.expression, Access):
+        return definition(program, part.expression, path) or part.expression
+    return part.expression

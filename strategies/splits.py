@@ -1,0 +1,291 @@
+"""What the three splits share: a place in an equation, a value in scope, and what splitting by it is good for."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from leir.analysis.box import as_expression, as_sum
+from leir.analysis.intervals import Range, span
+from leir.analysis.ranges import ranges
+from leir.analysis.types import Weak, computing_type, is_float, type_of
+from leir.analysis.values import Ranges
+from leir.edit import accesses, dtypes, expression_at, loops_around, statement_at, variables_of, walk, walk_expression
+from leir.grammar import ParseError
+from leir.names import substitute_in
+from leir.parser import parse_expression
+from leir.printer import expression_text
+from leir.syntax import (
+    Access,
+    Binary,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Place,
+    Program,
+    Unary,
+    Variable,
+    operands,
+    reads,
+)
+from strategies.base import listed, path_text
+
+LARGEST_INPUT = 2.0**20  # of f32, bf16 and f64: far beyond what models are fed, far below where products overflow
+_LARGEST_F16 = 65504.0
+
+
+def ordinary(program: Program) -> Ranges:
+    """The ranges of a program for inputs that are finite and not huge."""
+    return _ordinary(program)
+
+
+@lru_cache(maxsize=32)
+def _ordinary(program: Program) -> Ranges:
+    assume: dict[str, Range] = {}
+    for declaration in program.inputs:
+        if is_float(declaration.dtype):
+            most = _LARGEST_F16 if declaration.dtype == "f16" else LARGEST_INPUT
+            assume[declaration.tensor] = span(-most, most, computing_type(declaration.dtype))
+    return ranges(program, assume)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an equation's value, with the expressions around it, from the value down; `dtype` is its type."""
+
+    equation: Equation
+    chain: tuple[Expr, ...]
+    within: Path
+    dtype: DType
+
+    @property
+    def expression(self) -> Expr:
+        return self.chain[-1]
+
+    @property
+    def parent(self) -> Expr | None:
+        return self.chain[-2] if len(self.chain) > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a split is good for. `kind`: which of the uses; `what`: the strategy that can follow, and why.
+
+    `other`: the term, loops or expression that the use is about; `at`: where that is computed already.
+    """
+
+    kind: str
+    what: str
+    other: str = ""
+    at: Path = ()
+
+
+def part_at(program: Program, path: Path, within: Path) -> tuple[Part | None, str]:
+    """The part of an equation's value at a place that computes, or holds, a float; or why there is none."""
+    shown = f"{path_text(path)}, {path_text(within)}"
+    equation = statement_at(program, path)
+    assert isinstance(equation, Equation)
+    if within[:1] != (1,):
+        return None, f"no part of a value stands at {shown}"
+    try:
+        chain = tuple(expression_at(program, Place(path, within[:length])) for length in range(1, len(within) + 1))
+    except LookupError:
+        return None, f"no part of a value stands at {shown}"
+    text = expression_text(chain[-1])
+    if any(isinstance(outer, Access) for outer in chain[:-1]):
+        return None, f"{text} is part of a subscript"
+    kind = type_of(chain[-1], dtypes(program))
+    if isinstance(kind, Weak) or not is_float(kind) or not any(accesses(chain[-1])):
+        return None, f"{text} is no float that comes from tensors"
+    return Part(equation, chain, within, kind), f"{text} is a float, {kind}"
+
+
+def parts(program: Program) -> Iterator[tuple[Path, Part]]:
+    """Every part of every equation's value that is a float, in the order of the text."""
+    for path, node in walk(program):
+        if isinstance(node, Equation):
+            for within, _ in walk_expression(node.value, (1,)):
+                part, _ = part_at(program, path, within)
+                if part is not None:
+                    yield path, part
+
+
+def value_in_scope(program: Program, path: Path, part: Part, text: str) -> tuple[Expr | None, str]:
+    """The value that a text names, where the equation can read it as it is; or why it cannot.
+
+    It is an access, or stands in the equation already, and computes in the part's type.
+    """
+    try:
+        value = parse_expression(text)
+    except ParseError as error:
+        return None, f"{text!r} is no expression: {error}"
+    if expression_text(value) != text:
+        return None, f"{text!r} is written {expression_text(value)}"
+    bound = {loop.variable for loop in loops_around(program, path)}
+    if not variables_of(value) <= bound:
+        return None, f"{text} uses loops that are not around {path_text(path)}"
+    types = dtypes(program)
+    if not any(accesses(value)) or any(access.tensor not in types for access in accesses(value)):
+        return None, f"{text} reads no tensor of the program, or one that it has not"
+    if not isinstance(value, Access) and value not in subexpressions(part.equation.value):
+        return None, f"{text} is no element of a tensor, and does not stand in the equation"
+    target = part.equation.target
+    if reads(value, target.tensor) and part.equation.op != "=":
+        return None, f"{text} reads {target.tensor}, into which the equation accumulates"
+    kind = type_of(value, types)
+    if kind != part.dtype:
+        return None, f"{text} does not compute in {part.dtype}"
+    if value == part.expression:
+        return None, f"{text} is the part itself"
+    return value, f"{text} can be read at {path_text(path)}, and computes in {part.dtype}"
+
+
+def subexpressions(expression: Expr) -> tuple[Expr, ...]:
+    """The expression and all below it, subscripts left out."""
+    if isinstance(expression, Access):
+        return (expression,)
+    return (expression, *(part for operand in operands(expression) for part in subexpressions(operand)))
+
+
+def reduced_over(program: Program, path: Path) -> tuple[Loop, ...]:
+    """The loops around an accumulation over which it sums; none for a store."""
+    equation = statement_at(program, path)
+    assert isinstance(equation, Equation)
+    if equation.op != "+=":
+        return ()
+    kept = variables_of(equation.target)
+    return tuple(loop for loop in loops_around(program, path) if loop.variable not in kept)
+
+
+def is_fixed(value: Expr, loops: Iterable[Loop]) -> bool:
+    """Whether a value does not depend on any of some loops."""
+    return not variables_of(value) & {loop.variable for loop in loops}
+
+
+def factors(expression: Expr) -> tuple[Expr, ...]:
+    """What a product multiplies; quotients are factors of their numerator, less the divisor."""
+    match expression:
+        case Binary("*", left, right):
+            return (*factors(left), *factors(right))
+        case Binary("/", left):
+            return factors(left)
+        case Unary("-", operand):
+            return factors(operand)
+        case _:
+            return (expression,)
+
+
+def divisors(expression: Expr) -> tuple[Expr, ...]:
+    """What a product of quotients is divided by."""
+    match expression:
+        case Binary("*", left, right):
+            return (*divisors(left), *divisors(right))
+        case Binary("/", left, right):
+            return (*divisors(left), right)
+        case Unary("-", operand):
+            return divisors(operand)
+        case _:
+            return ()
+
+
+def term_around(part: Part) -> tuple[int, Expr]:
+    """The term of a sum that a part is a factor of, or all of: its number in the chain, and itself.
+
+    The numerators of quotients count as factors; divisors do not.
+    """
+    number = len(part.chain) - 1
+    while number > 0:
+        outer, inner = part.chain[number - 1], part.chain[number]
+        match outer:
+            case Binary("*") | Unary("-"):
+                pass
+            case Binary("/", left) if left is inner:
+                pass
+            case _:
+                break
+        number -= 1
+    return number, part.chain[number]
+
+
+def other_products(part: Part) -> tuple[Expr, ...]:
+    """The other terms of the sum in which a part's term stands, those that are products or quotients."""
+    number, _ = term_around(part)
+    found: list[Expr] = []
+    while number > 0 and _is_sum(part.chain[number - 1]):
+        outer, inner = part.chain[number - 1], part.chain[number]
+        found += [term for operand in operands(outer) if operand is not inner for term in _terms(operand)]
+        number -= 1
+    return tuple(term for term in found if isinstance(term, Binary) and term.op in ("*", "/"))
+
+
+def _is_sum(expression: Expr) -> bool:
+    return isinstance(expression, Binary) and expression.op in ("+", "-")
+
+
+def _terms(expression: Expr) -> Iterator[Expr]:
+    match expression:
+        case Binary("+" | "-", left, right):
+            yield from _terms(left)
+            yield from _terms(right)
+        case _:
+            yield expression
+
+
+def definition(program: Program, access: Access, before: Path) -> Expr | None:
+    """What the one equation stores that writes a tensor, in the loops of the access; None where several do, or sums.
+
+    The equation stands ahead of the statement at `before`, without guards, under plain subscripts.
+    """
+    writes = ordinary(program).writes.get(access.tensor, ())
+    if len(writes) != 1 or writes[0].path[:1] >= before[:1]:
+        return None
+    write = writes[0]
+    target = write.equation.target
+    names = [index.name for index in target.indices if isinstance(index, Variable)]
+    loops = [level.variable for level in write.around if isinstance(level, Loop)]
+    if write.equation.op != "=" or len(names) != len(target.indices) or sorted(names) != sorted(loops):
+        return None
+    if any(isinstance(level, Guard) for level in write.around) or len(set(names)) != len(names):
+        return None
+    return substitute_in(write.equation.value, dict(zip(names, access.indices, strict=True)))
+
+
+def occurs_elsewhere(program: Program, expression: Expr, place: Place) -> Path | None:
+    """The path of another equation, under loops of the same names, that computes the same expression."""
+    around = {loop.variable: (loop.first, loop.extent) for loop in loops_around(program, place.path)}
+    for path, node in walk(program):
+        if not isinstance(node, Equation) or path == place.path or expression not in subexpressions(node.value):
+            continue
+        own = {loop.variable: (loop.first, loop.extent) for loop in loops_around(program, path)}
+        if all(own.get(name) == around.get(name) for name in variables_of(expression)):
+            return path
+    return None
+
+
+def loop_names(loops: Iterable[Loop]) -> str:
+    return listed(loop.variable for loop in loops)
+
+
+def firsts_of_rows(program: Program, path: Path, value: Expr) -> Iterator[Access]:
+    """The accesses of a value at the first iteration of the loops that are summed over."""
+    summed = reduced_over(program, path)
+    start = {loop.variable: _integer(loop.first) for loop in summed}
+    for access in dict.fromkeys(part for part in subexpressions(value) if isinstance(part, Access)):
+        if variables_of(access) & set(start):
+            yield Access(access.tensor, tuple(as_expression(as_sum(substitute_in(i, start))) for i in access.indices))
+
+
+def _integer(value: int) -> Expr:
+    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
+
+
+def largest_of(bounds: Range) -> float:
+    return max(abs(float(bounds.low)), abs(float(bounds.high)))
+
+
+def smallest_of(bounds: Range) -> float:
+    """The least magnitude that a value can have."""
+    return 0.0 if bounds.low <= 0 <= bounds.high else min(abs(float(bounds.low)), abs(float(bounds.high)))
