@@ -10,9 +10,7 @@ from leir.analysis.ranges import ranges
 from leir.analysis.types import Weak, computing_type, is_float, type_of
 from leir.analysis.values import Ranges
 from leir.edit import accesses, dtypes, expression_at, loops_around, statement_at, variables_of, walk, walk_expression
-from leir.grammar import ParseError
 from leir.names import substitute_in
-from leir.parser import parse_expression
 from leir.printer import expression_text
 from leir.syntax import (
     Access,
@@ -118,6 +116,9 @@ def value_in_scope(program: Program, path: Path, part: Part, text: str) -> tuple
 
     It is an access, or stands in the equation already, and computes in the part's type.
     """
+    from leir.grammar import ParseError  # the grammar's library is slow to import: listing strategies does without
+    from leir.parser import parse_expression
+
     try:
         value = parse_expression(text)
     except ParseError as error:
