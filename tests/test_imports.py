@@ -12,7 +12,7 @@ FORBIDDEN = {"leir": ("strategies", "stepTP"), "strategies": ("stepTP",), "stepT
 # Library -> the folders that may import it, at any level of a function.
 CONFINED = {
     "tvm": ("leir/lowering",),
-    "torch": ("stepTP/frontend", "stepTP/verify"),
+    "torch": ("stepTP/frontend", "stepTP/verify", "stepTP/learn"),
     "lark": ("leir",),
     "islpy": ("leir/analysis", "leir/check"),
     "sympy": ("leir/analysis",),
