@@ -14,17 +14,17 @@ Names are exchanged at random in training, another way in each epoch: a program 
 import json
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from stepTP.answer import write_answer
 from stepTP.draw import digest
 from stepTP.learn.vocabulary import ANSWER, BEGIN, END, LEIR, LINES, THINK, Vocabulary
+from stepTP.prompt import Spelling
 from stepTP.records import Step, StepRow
 
 Array = np.ndarray[Any, Any]
-Spelling = Literal["leir", "tir", "cuda"]
 
 
 @dataclass(frozen=True, slots=True)

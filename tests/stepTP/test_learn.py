@@ -270,6 +270,7 @@ def trained(rows: list[StepRow], vocabulary: Vocabulary) -> tuple[Trainer, list[
     return trainer, chosen
 
 
+@pytest.mark.slow
 def test_it_learns_what_it_is_shown(
     rows: list[StepRow], vocabulary: Vocabulary, trained: tuple[Trainer, list[Example]]
 ) -> None:
@@ -362,6 +363,7 @@ class Prefers:
         return found
 
 
+@pytest.mark.slow
 def test_grpo_moves_towards_what_is_rewarded(
     rows: list[StepRow], vocabulary: Vocabulary, trained: tuple[Trainer, list[Example]]
 ) -> None:
