@@ -192,6 +192,7 @@ def test_arguments_may_address_anything() -> None:
                 steps += [strategy(name)(**at) for name in ("additive_split", "exponential_split")]
                 steps += [strategy("multiplicative_split")(**at, first=first) for first in ("divide", "multiply")]  # pyright: ignore[reportCallIssue]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
+        steps += [strategy("flashattention_wo_tiling")(path=path, block=block) for block in (0, 1, 7)]  # pyright: ignore[reportCallIssue]
         steps += [strategy("reduction_factorization")(path=path, tensor=t, parts=2) for t in "ACD"]  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("expression_splitting")(path=path, within=within, before=before)  # pyright: ignore[reportCallIssue]

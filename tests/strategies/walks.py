@@ -34,6 +34,11 @@ PATTERNS = (
     """in A_{8,6};out C_{8,6};
     B^8_{bx}[D^{f32,l};E^{f32,l};L^6_j[D max=A_{bx,j};]L^6_j[E+=exp(A_{bx,j}-D);]
     L^6_j[C_{bx,j}=exp(A_{bx,j}-D)/E;]]""",
+    """in A_{2,4,3},C_{6,3},D_{6,3};out E_{2,4,3};
+    L^{2,4,6,3}_{h,i,j,k}[F_{h,i,j}+=A_{h,i,k}*C_{j,k};]
+    L^{2,4,6}_{h,i,j}[G_{h,i,j}=if_then_else(j<=i+1,F_{h,i,j},-inf);]
+    L^{2,4,6}_{h,i,j}[H_{h,i} max=G_{h,i,j};] L^{2,4,6}_{h,i,j}[I_{h,i}+=exp(G_{h,i,j}-H_{h,i});]
+    L^{2,4,3,2,3}_{h,i,k,j,l}[E_{h,i,k}+=exp(G_{h,i,j*3+l}-H_{h,i})/I_{h,i}*D_{j*3+l,k};]""",
     """in A_{8,6},W_{6,5},X_5;out C_{8,5};
     L^{8,5,6}_{i,j,k}[D_{i,j}+=A_{i,k}*W_{k,j};] L^{8,5}_{i,j}[E_{i,j}=D_{i,j}+X_j;]
     L^{8,5}_{j,i}[C_{j,i}=max(E_{j,i},0.0);]""",

@@ -1,0 +1,536 @@
+"""Takes scores, softmax and the sum of weighted values of an attention in one pass, without the matrix of scores.
+
+    Before    K^{n}_{x}L^{m}_{y}[S_{x,y}=s;] K^{n}_{x}L^{m}_{y}[D_{x} max=S_{x,y};]
+              K^{n}_{x}L^{m}_{y}[E_{x}+=exp(S_{x,y}-D_{x});]
+              K^{n}_{x}L^{k}_{z}L^{m}_{y}[O_{x,z}+=exp(S_{x,y}-D_{x})/E_{x}*v;]
+    After     K^{n}_{x}[M^{t,l};Z^{t,l};R^{t,l}_{k};M=-inf;Z=0.0;L^{k}_{z}[R_{z}=0.0;]
+                L^{m}_{y}[N^{t,l};F^{t,l};W^{t,l};N=max(M,s);F=if_then_else(M==N,1.0,exp(M-N));
+                  W=if_then_else(N==-inf,0.0,exp(s-N));Z=Z*F+W;L^{k}_{z}[R_{z}=R_{z}*F+W*v;]M=N;]
+                L^{k}_{z}[O_{x,z}=R_{z}/Z;]]
+
+(Dao et al., "FlashAttention", 2022; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021.) Each row
+keeps the maximum M of the scores seen so far, the sum Z of exp(s-M) and the weighted sum R; a score that raises the
+maximum to N rescales both by exp(M-N). Scores are computed where they are used, the product of query and key with them,
+whatever scale, bias or mask they have; heads may share keys and values. The parts may be fused, split, inlined or
+tiled; the sum may leave the division to its reader. D and E are stored where something else reads them.
+
+`block`: how many of the inner loops over y are taken at once. Their scores are kept in registers, the maximum rises and
+the row is rescaled once for all of them: what a tiled attention does with a block of keys.
+
+Legal when: the weights are exp(s-D), or that over E, of which D is the maximum and E the sum over the terms of the
+weighted sum, each once; nothing else reads the scores, and D and E are read later, if at all;
+no operand changes between its old place and the pass; rows have elements of their own. A row may begin with -inf: both
+exponentials are guarded where their difference would be inf-inf, unless scores are bounded below. A row of -inf alone
+gives NaN, as before. The new registers have the computing type.
+
+Pays when: the scores do not fit the caches, as their number grows with the square of the tokens: neither they nor the
+weights are stored or read again, for one rescaling of the row at each score, or each block of them.
+
+Inverse: none.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from leir.analysis.access import tensors
+from leir.analysis.attention import (
+    Attention,
+    Inner,
+    Match,
+    NotFound,
+    may_be_weighted_sum,
+    read_elsewhere,
+    tensor_written,
+    why_changed,
+)
+from leir.analysis.definitions import shared_levels
+from leir.analysis.kernels import BYTES
+from leir.analysis.ranges import ranges
+from leir.analysis.reduction import why_not_reduction, writes_apart
+from leir.analysis.types import computing_type, promote, strong, type_of
+from leir.edit import (
+    accesses,
+    dtypes,
+    enclosing,
+    loops_around,
+    nested,
+    statements_at,
+    walk,
+    with_operands,
+)
+from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
+from leir.printer import expression_text, header_text, statement_text
+from leir.syntax import (
+    Access,
+    Alloc,
+    AssignOp,
+    Binary,
+    Call,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Place,
+    Program,
+    Real,
+    Select,
+    Stmt,
+    Unary,
+    Variable,
+    equation,
+    operands,
+)
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text, statement_or_none
+
+MINUS_INFINITY = Unary("-", Real(math.inf))
+IDENTITIES: dict[AssignOp, Expr] = {"+=": Real(0.0), "*=": Real(1.0), "max=": MINUS_INFINITY, "min=": Real(math.inf)}
+
+
+class FlashattentionWoTiling(Strategy):
+    name: ClassVar[str] = "flashattention_wo_tiling"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "never"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{output} sums values weighted by a softmax over {keys} terms a row. Its scores reach it through {gone}, "
+        "{bytes} in all, which serve nothing else: stored and read again, for each pair of a row and a term.",
+        "{gone} stand between the operands and {output}. They grow with the number of pairs of a row and a term, "
+        "{pairs} of them here, while {output} itself does not: taken in one pass, none of them has to exist.",
+        "The nest at {path} is the end of an attention. It waits for {maximum} and {total}, each a pass of its own "
+        "over the same {keys} scores of a row; a running maximum lets all three follow the scores as they come.",
+        "Three passes go over the scores of a row: one for the maximum {maximum}, one for the sum {total}, one for "
+        "the weighted sum {output}. Only the maximum makes them wait for each other, and it can be corrected "
+        "afterwards.",
+        "The term of {output} is a value times exp(s-{maximum}), where {maximum} is the maximum of s={score} over the "
+        "same {keys} terms. Whatever was summed relative to a smaller maximum is made right by one factor.",
+        "A row of {output} is a softmax of {keys} scores times values. Both its sum and its weighted sum are linear "
+        "in the exponentials, so that both can be kept relative to the maximum so far and rescaled when it rises.",
+        "{rows} rows, {keys} terms each: the scores s={score} are needed for {maximum}, and again for the weights of "
+        "{output}. In one pass a score is needed once.",
+        "What {output} sums has the weights of a softmax: exp({score}-{maximum}), with the maximum over the very "
+        "terms of the sum.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "One nest over the rows takes the place of {parts}. Registers {registers} keep the maximum so far and what "
+        "was summed relative to it; {new} is the maximum with the {unit} at hand, and {factor} rescales what was "
+        "summed before.",
+        "{parts} become one pass. For each {unit}, {new} is the new maximum, {factor} is exp({running}-{new}), "
+        "{accumulators} are multiplied by it, and the new terms come in relative to {new}; at the row's end {output} "
+        "is stored.",
+        "The scores move into the nest of {output}: each is {made} where it is used. {running} starts at -inf and "
+        "follows the maximum; {accumulators} follow it by the factor {factor}.",
+        "Each row starts with {running}=-inf and zeros in {accumulators}. Then, {unit} by {unit}: the scores, the new "
+        "maximum {new}, the factor {factor} for what is there already, and the weighted values on top.",
+        "{parts} go; what they made is made in passing. A row lives in {registers}, and only {stored} leaves them.",
+        "The sum at {path} is taken together with its softmax. Where it read weights it now has {running}, the "
+        "maximum of the scores seen, and {factor}, by which {accumulators} are kept relative to it.",
+        "Maximum, sum and weighted sum advance side by side through the {keys} terms of a row, in {registers}; each "
+        "{unit} that raises the maximum to {new} rescales the others by {factor}.",
+        "{parts} are one nest now: {new} and {factor} are computed for each {unit}, {accumulators} are rescaled and "
+        "added to, and {stored} stored when the row is done.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "{gone}, {bytes}, are no longer stored, nor read back. A row keeps {elements} registers instead. {guards} The "
+        "sums are formed relative to other maxima, so the result agrees to rounding, not bit for bit.",
+        "{bytes} of {gone} go, which grew with the number of pairs of a row and a term. In return each {unit} costs a "
+        "factor and a product for each of the {elements} registers of a row. {guards}",
+        "The {pairs} scores are used one {unit} at a time, and nothing of {gone} passes through memory. {guards} "
+        "Roundings differ, as the terms are scaled by other maxima on their way.",
+        "The whole row is one pass over its {keys} terms, which later steps can cut: rows for blocks of a GPU, terms "
+        "for what is staged in shared memory. {guards} Results agree to rounding.",
+        "What is kept of a row is {elements} registers, however many terms it has. {guards} Since sums are rescaled "
+        "on the way, {output} may differ in its last bits.",
+        "A row waits no more for its own maximum: scores, {maximum} and {output} come from one pass. Each {unit} "
+        "rescales {accumulators}. {guards} The rounding is another.",
+        "Of maximum, sums and weights only {stored} reaches memory. The price is the rescaling of {accumulators} at "
+        "each {unit}. {guards}",
+        "{output} is computed by one nest. {guards} Its sum is rounded otherwise than before, so it is close, but not "
+        "equal in every bit.",
+    )
+
+    path: Path
+    block: int = Field(default=0, ge=0)
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["FlashattentionWoTiling"]:
+        for path in [(), *(path for path, node in walk(program) if isinstance(node, Loop | Guard))]:
+            listed = statements_at(program, path)
+            if path and len(listed) == 1:
+                continue  # the nest around it is the one to take
+            for number, statement in enumerate(listed):
+                nest = (*path, number)
+                if isinstance(statement, Loop | Guard) and may_be_weighted_sum(program, nest):
+                    loops = sum(isinstance(level, Loop) for level in _key_levels(program, nest))
+                    for block in range(max(1, loops)):
+                        yield cls(path=nest, block=block)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        statement = statement_or_none(program, self.path)
+        why = why_not_reduction(program, self.path, "+=") if isinstance(statement, Loop | Guard) else ""
+        if not isinstance(statement, Loop | Guard):
+            why = describe_at(program, self.path)
+        if why:
+            yield Fact("path-is-one-sum", False, f"{why}; the path must be that of a nest with one sum")
+            return
+        match = Match(program, self.path)
+        text = statement_text(match.equation).rstrip(";")
+        yield Fact(
+            "path-is-one-sum", True, f"{text} sums over {listed(sorted(match.keys))} and alone writes its tensor"
+        )
+        try:
+            weights = match.weights()
+        except NotFound as reason:
+            yield Fact("weights-are-exponentials", False, str(reason))
+            return
+        shown = f"a term is a value times exp({expression_text(weights.score)}-{expression_text(weights.maximum)})"
+        shown += f", over {expression_text(weights.total)}" if weights.total else ""
+        yield Fact("weights-are-exponentials", True, shown)
+        try:
+            found = match.attention(weights.maximum)
+        except NotFound as reason:
+            yield Fact("softmax-is-over-the-terms", False, str(reason))
+            return
+        yield Fact("softmax-is-over-the-terms", True, _softmax_text(found))
+        loops = sum(isinstance(level, Loop) for level in found.keys)
+        fits = self.block < loops and not (self.block and _reads_inner(found))
+        shown = f"{self.block} of the {loops} loops over the terms, {header_text(found.keys)}"
+        if self.block < loops and not fits:
+            shown = f"{expression_text(found.weights.value)} needs a reduction of its own for each term of a block"
+        yield Fact("block-leaves-a-loop", fits, shown)
+        yield _scores_serve(program, found)
+        yield _read_later(program, found)
+        why = why_changed(match, found)
+        shown = "nothing writes an operand between its old place and that of the pass"
+        yield Fact("operands-are-unchanged", not why, why or shown)
+        yield _rows_apart(self.rewrite(program), found)
+
+    def rewrite(self, program: Program) -> Program:
+        found = _attention(program, self.path)
+        rows = found.rows
+        if not rows and len(self.path) == 1:  # an `l` tensor may not be declared outside all nests
+            taken = bound_variables(program).union(*(_loops(each) for each in _all_inner(found.inner)))
+            rows = (Loop("L", unused_variable(taken), 1, 0, ()),)
+        elsewhere = read_elsewhere(program, found)
+        stored = tuple(s.access.tensor for s in (found.maximum, found.total) if s and s.access.tensor in elsewhere)
+        registers = _Registers.of(program, found, self.block)
+        row = _row(found, registers, self.block, stored, _may_be_infinite(program, found))
+        return _with_pass(program, self.path, found, stored, nested(rows, row))
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        found = _attention(before, self.path)
+        own = _Registers.of(before, found, self.block)
+        kept = tensors(after)
+        opened = dict.fromkeys(tensor_written(before, path) for path in found.opened)
+        gone = [tensors(before)[name] for name in opened if name not in kept]
+        nests = dict.fromkeys(path[: _list_length(path, self.path) + 1] for path in (*found.opened, found.path))
+        statistics = [s.access for s in (found.maximum, found.total) if s and s.access.tensor in kept]
+        accumulators = [*([own.total.tensor] if found.total else []), own.result]
+        columns = math.prod(level.extent for level in found.columns if isinstance(level, Loop))
+        keys = math.prod(level.extent for level in found.keys if isinstance(level, Loop))
+        rows = math.prod(loop.extent for loop in loops_around(before, found.path)) // (keys * columns)
+        guarded = _may_be_infinite(before, found)
+        result = {
+            "output": expression_text(found.target),
+            "path": path_text(self.path),
+            "score": expression_text(found.weights.score),
+            "maximum": expression_text(found.maximum.access),
+            "keys": str(keys),
+            "parts": f"The nests at {listed(path_text(path) for path in sorted(nests))}",
+            "registers": listed([own.largest.tensor, *accumulators]),
+            "accumulators": listed(accumulators),
+            "running": own.largest.tensor,
+            "new": own.new.tensor,
+            "factor": own.factor.tensor,
+            "stored": listed(expression_text(access) for access in (*statistics, found.target)),
+            "unit": "block of terms" if self.block else "term",
+            "elements": str(1 + bool(found.total) + columns),
+            "guards": "Rows may begin with -inf: the exponentials are guarded until a score is above it."
+            if guarded
+            else "Scores are bounded below, so no exponential needs a guard.",
+        }
+        if not isinstance(found.weights.score, Access) or found.inner:
+            result["made"] = "computed"
+        if len(nests) == 1:
+            result["parts"] = f"The nest at {path_text(self.path)}"
+        if found.total:
+            result["total"] = expression_text(found.total.access)
+        if not any(isinstance(level, Guard) for _, level in enclosing(before, found.path)):
+            result |= {"rows": str(rows), "pairs": str(rows * keys)}
+        if gone and all(tensor.scope == "g" for tensor in gone):
+            size = sum(math.prod(tensor.shape) * BYTES[tensor.dtype] for tensor in gone)
+            result |= {"gone": listed(tensor.name for tensor in gone), "bytes": f"{size} bytes"}
+        return result
+
+
+def _list_length(path: Path, nest: Path) -> int:
+    """How many levels a statement's path shares with the list that holds a nest."""
+    return min(shared_levels(path, nest), len(nest) - 1)
+
+
+def _attention(program: Program, path: Path) -> Attention:
+    match = Match(program, path)
+    return match.attention(match.weights().maximum)
+
+
+def _key_levels(program: Program, nest: Path) -> tuple[Loop | Guard, ...]:
+    """The loops of a nest that its sum does not keep apart."""
+    match = Match(program, nest)
+    return tuple(n for n in match.levels if isinstance(n, Loop) and n.variable in match.keys)
+
+
+def _softmax_text(found: Attention) -> str:
+    largest, total = found.maximum.access, found.total
+    text = f"{expression_text(largest)} is the maximum of the same scores, over the same terms"
+    return f"{text}, and {expression_text(total.access)} the sum of the exponentials" if total else text
+
+
+def _reads_inner(found: Attention) -> bool:
+    own = {inner.access for inner in found.inner}
+    return any(access in own for access in accesses(found.weights.value))
+
+
+def _scores_serve(program: Program, found: Attention) -> Fact:
+    """That what is computed in the pass need not be stored for others, but for maximum and sum."""
+    kept = {s.access.tensor for s in (found.maximum, found.total) if s}
+    for tensor, paths in read_elsewhere(program, found).items():
+        if tensor not in kept:
+            shown = f"{tensor} is also read at {listed(path_text(path) for path in paths)}"
+            return Fact("scores-serve-this-sum-alone", False, shown)
+    names = dict.fromkeys(tensor_written(program, path) for path in found.opened)
+    shown = listed(name for name in names if name not in kept) if set(names) - kept else "no tensor"
+    return Fact("scores-serve-this-sum-alone", True, f"{shown} is read for this sum, its maximum and its total only")
+
+
+def _read_later(program: Program, found: Attention) -> Fact:
+    """That maximum and sum, where they are read by others, are read after the weighted sum."""
+    elsewhere = read_elsewhere(program, found)
+    for statistic in (found.maximum, found.total):
+        for path in elsewhere.get(statistic.access.tensor, ()) if statistic else ():
+            common = shared_levels(path, found.path)
+            if path[common] <= found.path[common]:
+                assert statistic is not None
+                shown = f"{statistic.access.tensor} is read at {path_text(path)}, ahead of the sum"
+                return Fact("statistics-are-read-later", False, shown)
+    return Fact("statistics-are-read-later", True, "nothing reads maximum or total ahead of the sum")
+
+
+def _rows_apart(after: Program, found: Attention) -> Fact:
+    """That no two rows share an element that they store."""
+    targets = [found.target, *(s.access for s in (found.maximum, found.total) if s)]
+    own = [(path, s.target) for path, s in walk(after) if isinstance(s, Equation) and s.target in targets]
+    shared = [target for path, target in own if not writes_apart(after, path)]
+    shown = listed(expression_text(target) for target in shared or [target for _, target in own])
+    evidence = f"{shown} may be the element of more than one row" if shared else f"each row has its own {shown}"
+    return Fact("rows-are-apart", not shared, evidence)
+
+
+def _may_be_infinite(program: Program, found: Attention) -> bool:
+    """Whether a score may be -inf."""
+    return ranges(program).at(Place(found.maximum.path, (1,))).low == -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class _Registers:
+    """The names of what a row keeps, and the one type of all of them. `inner`: those of score and value."""
+
+    dtype: DType
+    largest: Access
+    total: Access
+    highest: Access
+    new: Access
+    factor: Access
+    weight: Access
+    result: str
+    score: str
+    inner: dict[Access, Access]
+
+    @classmethod
+    def of(cls, program: Program, found: Attention, block: int) -> "_Registers":
+        taken = tensor_names(program)
+        unused = (name for name in tensor_sequence() if name not in taken)
+        largest, total, result, score, new, factor, weight = (next(unused) for _ in range(7))
+        highest = next(unused) if block else ""
+        inner = {each.access: Access(next(unused)) for each in _all_inner(found.inner)}
+        types = dtypes(program)
+        kept = [found.target.tensor, found.maximum.access.tensor, *(access.tensor for access in inner)]
+        kinds: list[DType] = [computing_type(types[tensor]) for tensor in kept]
+        kind = strong(type_of(found.weights.score, types))
+        for each in kinds:
+            kind = strong(promote(kind, each))
+        running, sums = (Access(largest), Access(total)), (Access(highest), Access(new), Access(factor), Access(weight))
+        return cls(kind, *running, *sums, result, score, inner)
+
+    def alloc(self, tensor: str, shape: tuple[int, ...] = ()) -> Alloc:
+        return Alloc(tensor, self.dtype, "l", shape)
+
+
+def _loops(inner: Inner) -> set[str]:
+    return {level.variable for level in inner.levels if isinstance(level, Loop)}
+
+
+def _all_inner(inner: tuple[Inner, ...]) -> Iterator[Inner]:
+    for each in inner:
+        yield each
+        yield from _all_inner(each.inner)
+
+
+def _row(found: Attention, own: _Registers, block: int, stored: tuple[str, ...], guarded: bool) -> tuple[Stmt, ...]:
+    """What one row does: the pass over the terms with maximum, sum and result in registers, then what it stores."""
+    columns = [level for level in found.columns if isinstance(level, Loop)]
+    result = Access(own.result, tuple(_place(loop) for loop in columns))
+    extents = tuple(loop.extent for loop in columns)
+    has_total = found.total is not None
+    declared = [own.alloc(own.largest.tensor), own.alloc(own.result, extents)]
+    start: list[Stmt] = [Equation(own.largest, "=", MINUS_INFINITY)]
+    if has_total:
+        declared.insert(1, own.alloc(own.total.tensor))
+        start.append(Equation(own.total, "=", Real(0.0)))
+    plain = tuple(_serial(level) for level in found.columns)
+    start += nested(plain, (Equation(result, "=", Real(0.0)),))
+    at, count = 0, sum(isinstance(level, Loop) for level in found.keys) - block
+    while count:
+        count -= isinstance(found.keys[at], Loop)
+        at += 1
+    outer, inner = (tuple(_serial(level) for level in part) for part in (found.keys[:at], found.keys[at:]))
+    if not block:
+        body = _one_term(found, own, result, plain, guarded)
+        body = nested(inner, body)
+    else:
+        body = _one_block(found, own, result, plain, inner, guarded)
+    value: Expr = Binary("/", result, own.total) if found.weights.total is not None else result
+    ends: list[Stmt] = []
+    for statistic, register in ((found.maximum, own.largest), (found.total, own.total)):
+        if statistic is not None and statistic.access.tensor in stored:
+            ends.append(Equation(statistic.access, "=", register))
+    return (*declared, *start, *nested(outer, body), *ends, *nested(plain, (Equation(found.target, "=", value),)))
+
+
+def _one_term(
+    found: Attention, own: _Registers, result: Access, columns: tuple[Loop | Guard, ...], guarded: bool
+) -> tuple[Stmt, ...]:
+    """What one score does to the row."""
+    body: list[Stmt] = list(_computed(found.inner, own))
+    score = _with_registers(found.weights.score, own)
+    if not isinstance(score, Access):
+        held = Access(own.score)
+        body += [own.alloc(held.tensor), Equation(held, "=", score)]
+        score = held
+    weight = _weight(score, own.new, guarded)
+    value = _with_registers(found.weights.value, own)
+    term = own.weight if value == Real(1.0) else Binary("*", own.weight, value)
+    body += [
+        own.alloc(own.new.tensor),
+        Equation(own.new, "=", Call("max", (own.largest, score))),
+        own.alloc(own.factor.tensor),
+        Equation(own.factor, "=", _rescaling(own, guarded)),
+        own.alloc(own.weight.tensor),
+        Equation(own.weight, "=", weight),
+    ]
+    if found.total is not None:
+        scaled = Binary("+", Binary("*", own.total, own.factor), own.weight)
+        body.append(Equation(own.total, "=", scaled))
+    body += nested(columns, (Equation(result, "=", Binary("+", Binary("*", result, own.factor), term)),))
+    return (*body, Equation(own.largest, "=", own.new))
+
+
+def _one_block(
+    found: Attention,
+    own: _Registers,
+    result: Access,
+    columns: tuple[Loop | Guard, ...],
+    inner: tuple[Loop | Guard, ...],
+    guarded: bool,
+) -> tuple[Stmt, ...]:
+    """What a block of scores does to the row, each step for all of them."""
+    loops = [level for level in inner if isinstance(level, Loop)]
+    score = Access(own.score, tuple(_place(loop) for loop in loops))
+    value = _with_registers(found.weights.value, own)
+    term = score if value == Real(1.0) else Binary("*", score, value)
+    first = (*_computed(found.inner, own), Equation(score, "=", _with_registers(found.weights.score, own)))
+    body: list[Stmt] = [
+        own.alloc(own.score, tuple(loop.extent for loop in loops)),
+        *(own.alloc(register.tensor) for register in (own.highest, own.new, own.factor)),
+        *([own.alloc(own.weight.tensor)] if found.total is not None else []),
+        *nested(inner, first),
+        *nested(inner, (Equation(own.highest, "max=", score),)),
+        Equation(own.new, "=", Call("max", (own.largest, own.highest))),
+        Equation(own.factor, "=", _rescaling(own, guarded)),
+        *nested(inner, (Equation(score, "=", _weight(score, own.new, guarded)),)),
+    ]
+    if found.total is not None:
+        scaled = Binary("+", Binary("*", own.total, own.factor), own.weight)
+        body += [*nested(inner, (Equation(own.weight, "+=", score),)), Equation(own.total, "=", scaled)]
+    body += nested(columns, (Equation(result, "*=", own.factor),))
+    body += nested((*columns, *inner), (Equation(result, "+=", term),))
+    return (*body, Equation(own.largest, "=", own.new))
+
+
+def _rescaling(own: _Registers, guarded: bool) -> Expr:
+    """exp(M-N); guarded: 1.0 where both are equal, infinite ones too."""
+    power = Call("exp", (Binary("-", own.largest, own.new),))
+    return Select(Binary("==", own.largest, own.new), Real(1.0), power) if guarded else power
+
+
+def _weight(score: Expr, new: Access, guarded: bool) -> Expr:
+    """exp(s-N); guarded: 0.0 as long as the row had nothing but -inf."""
+    power = Call("exp", (Binary("-", score, new),))
+    return Select(Binary("==", new, MINUS_INFINITY), Real(0.0), power) if guarded else power
+
+
+def _computed(inner: tuple[Inner, ...], own: _Registers) -> Iterator[Stmt]:
+    """The reductions of a score, each in its register."""
+    for each in inner:
+        register, op = own.inner[each.access], each.equation.op
+        yield own.alloc(register.tensor)
+        yield Equation(register, "=", IDENTITIES[op])
+        term = equation(register, op, _with_registers(each.value, own))
+        yield from nested(each.levels, (*_computed(each.inner, own), term))
+
+
+def _with_registers(expression: Expr, own: _Registers) -> Expr:
+    if isinstance(expression, Access) and expression in own.inner:
+        return own.inner[expression]
+    below = operands(expression)
+    return with_operands(expression, tuple(_with_registers(e, own) for e in below)) if below else expression
+
+
+def _place(loop: Loop) -> Expr:
+    """The number of a loop's iteration."""
+    variable = Variable(loop.variable)
+    return Binary("-", variable, Integer(loop.first)) if loop.first else variable
+
+
+def _serial(level: Loop | Guard) -> Loop | Guard:
+    return replace(level, kind="L") if isinstance(level, Loop) else level
+
+
+def _with_pass(
+    program: Program, nest: Path, found: Attention, stored: tuple[str, ...], new: tuple[Stmt, ...]
+) -> Program:
+    """The program with the pass for the nest, without the equations that serve it alone, and what only held them."""
+    gone = {tensor_written(program, path) for path in found.opened} - set(stored)
+    removed = set(found.opened)
+
+    def kept(body: tuple[Stmt, ...], path: Path) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for number, statement in enumerate(body):
+            here = (*path, number)
+            if here == nest:
+                result += new
+            elif here in removed or (isinstance(statement, Alloc) and statement.tensor in gone):
+                continue
+            elif isinstance(statement, Loop | Guard):
+                below = kept(statement.body, here)
+                holds = any(not isinstance(s, Alloc) for s in below)
+                result += [replace(statement, body=below)] if holds else []
+            else:
+                result.append(statement)
+        return tuple(result)
+
+    return replace(program, body=kept(program.body, ()))
