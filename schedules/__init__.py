@@ -4,4 +4,4 @@ The `trajectory(...)` of each module takes the sizes and the tiles, and gives th
 state on the way. Nothing is written by hand but the order of the steps.
 """
 
-NAMES = ("convolution", "layer_norm", "matmul", "softmax", "transpose")
+NAMES = ("attention", "convolution", "layer_norm", "matmul", "softmax", "transpose")

@@ -53,6 +53,10 @@ def operator(name: str, size: tuple[int, ...]) -> Operator:
             terms = channels * 9
             work = 2 * batch * out * rows * columns * terms
             return Operator(lambda t: functional.conv2d(t["A"], t["C"], padding=1), terms, work)
+        case "attention", (heads, queries, keys, width):
+            work = 4 * heads * queries * keys * width
+            attend = functional.scaled_dot_product_attention
+            return Operator(lambda t: attend(t["A"], t["C"], t["D"]), keys + width, work)
         case "softmax", (_, n):
             return Operator(lambda t: torch.softmax(t["A"], -1), n, 0)
         case "layer_norm", (_, n):
@@ -83,14 +87,14 @@ def measure(
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     wanted = operator(name, size)
     quick = [number for number in numbers if seconds_at_least(found.states[number]) < LONGEST_S]
-    compiled = {number: _compiled(found.states[number]) for number in quick}
+    compiled = {number: compiled_or_error(found.states[number]) for number in quick}
     source = bound_outermost(found.states[0])
     is_timed = len(numbers) > 1 and seconds_at_least(source) < LONGEST_SOURCE_S
-    baseline = _compiled(source) if is_timed else "not timed"
+    baseline = compiled_or_error(source) if is_timed else "not timed"
     with turn, torch.no_grad():
         given = _inputs(found.states[0])
         expected = wanted.eager({key: value.double() for key, value in given.items()})
-        eager_s = _time(lambda: wanted.eager(given))
+        eager_s = seconds_of(lambda: wanted.eager(given))
         limit_s, limit = _limit(found.states[0], wanted)
         states = [
             {"number": number, "state_id": state_id(found.states[number])}
@@ -110,7 +114,7 @@ def measure(
     return report
 
 
-def _compiled(program: Program) -> Executable | str:
+def compiled_or_error(program: Program) -> Executable | str:
     """The program for the GPU, or why it does not compile."""
     try:
         return compile_cuda([program], contraction=True)[0]
@@ -135,7 +139,7 @@ def _measured(executable: Executable | str, given: Tensors, expected: torch.Tens
     ]
     function = executable.module[executable.name]
     try:
-        seconds = _time(lambda: function(*buffers))
+        seconds = seconds_of(lambda: function(*buffers))
     except RuntimeError as error:  # of the driver, through TVM or PyTorch
         return {"error": str(error)}
     (result,) = (b for p, b in zip(executable.parameters, buffers, strict=True) if p.role == "output")
@@ -146,7 +150,7 @@ def _measured(executable: Executable | str, given: Tensors, expected: torch.Tens
     return {"seconds": seconds, "apart": apart}
 
 
-def _time(work: Callable[[], object]) -> float:
+def seconds_of(work: Callable[[], object]) -> float:
     """Seconds of one run: the median of several rounds of runs, warm; of a run of a second or more, the first."""
     first = next(_laps(work, 1, 1))
     if first > 1.0:
@@ -174,10 +178,10 @@ def _limit(program: Program, wanted: Operator) -> tuple[float, str]:
     """The seconds that the operator takes at the rate of what is fastest, and what that is."""
     if wanted.operations:
         one, other = (torch.randn(LIMIT_SIZE, LIMIT_SIZE, device="cuda") for _ in range(2))
-        rate = 2 * LIMIT_SIZE**3 / _time(lambda: torch.mm(one, other))
+        rate = 2 * LIMIT_SIZE**3 / seconds_of(lambda: torch.mm(one, other))
         return wanted.operations / rate, f"torch.mm, {rate / 1e12:.1f} TFLOP/s"
     moved = sum(4 * math.prod(declared.shape) for declared in (*program.inputs, *program.outputs))
     given = torch.randn(LIMIT_BYTES // 4, device="cuda")
     taken = torch.empty_like(given)
-    rate = 2 * LIMIT_BYTES / _time(lambda: taken.copy_(given))
+    rate = 2 * LIMIT_BYTES / seconds_of(lambda: taken.copy_(given))
     return moved / rate, f"a copy, {rate / 1e12:.2f} TB/s"

@@ -5,12 +5,16 @@ import pytest
 from leir.check import check
 from leir.lowering import cuda_source
 from leir.printer import to_text
-from schedules import convolution, layer_norm, matmul, softmax, transpose
+from schedules import attention, convolution, layer_norm, matmul, softmax, transpose
 from schedules.trajectory import Trajectory
 from strategies.catalog import parse_step, print_step
 from tests.strategies.meaning import why_not_same_values
 
 TRAJECTORIES = {
+    "attention": lambda *size: attention.trajectory(*size, rows=8, columns=4, thread=(4, 2), depth=4, causal=1),
+    "attention in f16": lambda *size: attention.trajectory(
+        *size, rows=8, columns=8, thread=(4, 2), depth=4, chunk=4, dtype="f16"
+    ),
     "convolution": lambda *size: convolution.trajectory(*size, block=(4, 2, 4), thread=(2, 2), chunk=2),
     "matmul": lambda m, n, k: matmul.trajectory(m, n, k, block=(8, 16, 8), thread=(4, 8)),
     "transpose": lambda m, n: transpose.trajectory(m, n, tile=8, rows=2),
@@ -18,13 +22,15 @@ TRAJECTORIES = {
     "layer_norm": lambda m, n: layer_norm.trajectory(m, n, threads=4, levels=(2,)),
 }
 SHAPES = {
+    "attention": ((2, 15, 14, 16), (1, 9, 17, 8)),
+    "attention in f16": ((2, 16, 16, 8), (1, 11, 9, 16)),
     "convolution": ((1, 5, 3, 5, 3), (2, 7, 5, 6, 3), (2, 5, 4, 9, 5)),
     "matmul": ((9, 17, 10), (20, 25, 18), (17, 30, 9)),
     "transpose": ((20, 26), (9, 31), (17, 13)),
     "softmax": ((3, 41), (2, 50), (5, 35)),
     "layer_norm": ((3, 41), (2, 50), (5, 35)),
 }
-LONG = ("convolution", "matmul")
+LONG = ("attention", "attention in f16", "convolution", "matmul")
 CASES = [
     pytest.param(name, shape, marks=[pytest.mark.slow] if number or name in LONG else [])
     for name, shapes in SHAPES.items()
@@ -45,7 +51,7 @@ def test_every_state_keeps_the_meaning_and_replays(name: str, shape: tuple[int, 
     assert not check(program)
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", ["convolution", "matmul"])
 def test_the_last_state_keeps_the_meaning_of_the_first(name: str) -> None:
     found = TRAJECTORIES[name](*SHAPES[name][0])
     is_exact = all(applied.bit_exact for applied in found.applied)
@@ -59,7 +65,24 @@ def test_tiles_that_divide_move_four_values_at_a_time() -> None:
     assert source.count("*(float4*)") >= 3  # loads of A, and of the row for the stores of C
 
 
-@pytest.mark.parametrize("name", TRAJECTORIES)
+@pytest.mark.parametrize("name", [name for name in TRAJECTORIES if "attention" not in name])
 def test_the_last_state_is_one_kernel(name: str) -> None:
     source = cuda_source(TRAJECTORIES[name](*SHAPES[name][0]).program)
     assert source.count("__global__") == 1 and "__shared__" in source and "__syncthreads" in source
+
+
+@pytest.mark.slow
+def test_attention_is_one_kernel_whose_result_stays_in_registers() -> None:
+    source = cuda_source(attention.trajectory(2, 128, 64, 32, columns=16, depth=8).program)
+    assert source.count("__global__") == 1 and source.count("__syncthreads") == 5
+    assert source.count("*(float4*)") == 2 * 7  # loads of queries, keys, values; of three operands; the stores
+    assert "__shared__ alignas(64) float" in source
+
+
+def test_attention_in_one_pass_keeps_the_meaning_in_blocks() -> None:
+    t = Trajectory(attention.source(2, 6, 10, 4, 1, "f32"))
+    product = attention.product_nest(t)
+    t.split(product, "j", 4)
+    t.take("flashattention_wo_tiling", path=product, block=1)
+    assert not why_not_same_values(t.states[0], t.program, False, "attention")
+    assert "float" in cuda_source(t.program)
