@@ -46,6 +46,8 @@ def main() -> None:
         vocabulary = vocabulary_of(parts.learnt, form, shown)
         trainer = Trainer(vocabulary, Shape(vocabulary.size, **SIZES[options.size]), plan, device)
     vocabulary = trainer.vocabulary
+    if unknown := sorted({row.strategy for row in parts.learnt} - set(vocabulary.arguments)):
+        raise EvaluationError(f"{options.out}: the decoder has no token for {unknown[0]}: give the rows it began with")
     examples = examples_of(parts.learnt, vocabulary, form, shown)
     if options.shuffled:
         examples = with_other_answers(examples, vocabulary, options.seed)

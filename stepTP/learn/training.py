@@ -75,6 +75,8 @@ class Trainer:
     ) -> Progress:
         """One slice: until its `seconds` are over, or the plan is done."""
         plan, progress, model = self.plan, self.progress, self.model
+        if progress.share(plan) >= 1:
+            return progress
         model.train()
         start, before = time.monotonic(), progress.seconds
         sums = torch.zeros(2, device=self.device)

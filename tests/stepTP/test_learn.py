@@ -298,6 +298,7 @@ def test_slices_give_what_one_run_gives(rows: list[StepRow], vocabulary: Vocabul
         part.train(examples, seconds=0.0)
         part.save(tmp_path)
         part = Trainer.load(tmp_path, "cpu")
+    part.train(examples)  # the plan is done
     assert part.progress.step == whole.progress.step == 6
     assert part.progress.epoch >= 1
     for name, weight in whole.model.state_dict().items():
