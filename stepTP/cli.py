@@ -13,7 +13,20 @@ from typing import Any
 
 import typer
 
-from stepTP.commands import build, evaluating, language, listing, measure, rows, scoring, steps, teaching, translating
+from stepTP.commands import (
+    build,
+    evaluating,
+    export,
+    language,
+    listing,
+    measure,
+    publishing,
+    rows,
+    scoring,
+    steps,
+    teaching,
+    translating,
+)
 
 app = typer.Typer(
     name="steptp",
@@ -39,6 +52,8 @@ app.command("replay")(rows.replay)
 app.command("rephrase")(teaching.rephrase)
 app.command("score")(scoring.score)
 app.add_typer(evaluating.evaluation, name="eval")
+app.command("export")(export.export)
+app.command("push")(publishing.push)
 app.command("stats")(rows.stats)
 app.command("show")(rows.show)
 
@@ -48,8 +63,11 @@ _EXPECTED = {
     "stepTP.chat": ("ChatError",),
     "stepTP.config": ("ConfigError",),
     "stepTP.evaluate.questions": ("EvaluationError",),
+    "stepTP.export.programs": ("NotSpelled",),
+    "stepTP.export.write": ("ExportError",),
     "stepTP.manifest": ("RunError",),
     "stepTP.measurements": ("MeasureError",),
+    "stepTP.publish.folder": ("PublishError",),
     "stepTP.records": ("RowError",),
     "stepTP.tokens": ("NoVocabulary",),
     "stepTP.verify.devices": ("DeviceBusy",),

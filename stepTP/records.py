@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -407,6 +407,8 @@ TABLES = {
     "rephrasings": RephrasingRow,
 }  # beside a run's files: not made by a build, and not the same twice
 
+Shape = TypeVar("Shape")
+
 _ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="row")])
 
 
@@ -433,7 +435,7 @@ def read_rows(file: Path) -> Iterator[Row]:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                yield _read(line)
+                yield row_of_line(line, _ROW)
             except CannotMigrate as error:
                 raise RowError(f"{file}:{number}: {error}: rebuild the file") from None
             except ValidationError as error:
@@ -444,15 +446,15 @@ def read_rows(file: Path) -> Iterator[Row]:
                 ) from None
 
 
-def _read(line: bytes) -> Row:
-    """The row of a line. Raises ValidationError, CannotMigrate."""
+def row_of_line(line: bytes, shape: TypeAdapter[Shape]) -> Shape:
+    """The row of a line, of an older schema too. Raises ValidationError, CannotMigrate."""
     try:
-        return _ROW.validate_json(line)
+        return shape.validate_json(line)
     except ValidationError:
         old = _older(line)
         if old is None:
             raise
-        return _ROW.validate_python(migrated(old, SCHEMA_VERSION))
+        return shape.validate_json(json.dumps(migrated(old, SCHEMA_VERSION)))
 
 
 def _older(line: bytes) -> dict[str, Any] | None:

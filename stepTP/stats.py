@@ -8,13 +8,19 @@ from typing import Any, TypeVar
 from stepTP.filter import entropy
 from stepTP.manifest import RunError, intact, load_manifest
 from stepTP.narrate.variety import variety
+from stepTP.publish.published import is_published, published_rows
 from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, StepRow, read_rows
 
 Shape = TypeVar("Shape", StepRow, ProgramRow, RejectedRow, RefusalRow)
 
 
 def run_rows(folder: Path, config: str) -> Iterable[Row]:
-    """The rows of one config of a finished run. Raises RunError where they are not what was written, or RowError."""
+    """The rows of one config of a finished run, or of a published folder.
+
+    Raises RunError where they are not what was written, or RowError.
+    """
+    if is_published(folder):
+        return published_rows(folder, config)
     name = f"{config}.jsonl"
     entry = load_manifest(folder).outputs.get(name)
     if entry is None:

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from stepTP.records import MeasurementRow, RephrasingRow, RowError, to_line
+from stepTP.migrations import CannotMigrate
+from stepTP.records import MeasurementRow, RephrasingRow, RowError, row_of_line, to_line
 
 TableRow = TypeVar("TableRow", MeasurementRow, RephrasingRow)
 
@@ -26,9 +27,12 @@ def read_table(file: Path, shape: type[TableRow]) -> list[TableRow]:
         return []
     *lines, _ = file.read_bytes().split(b"\n")
     rows: dict[str, TableRow] = {}
+    adapter = TypeAdapter(shape)
     for number, line in enumerate(lines, 1):
         try:
-            row = shape.model_validate_json(line)
+            row = row_of_line(line, adapter)
+        except CannotMigrate as error:
+            raise RowError(f"{file}:{number}: {error}: remove the line, or make it again") from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             column = ".".join(map(str, first["loc"])) or "the line"

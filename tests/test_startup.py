@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("torch", "tvm", "islpy", "lark", "numpy", "sympy")
+HEAVY = ("torch", "tvm", "islpy", "lark", "numpy", "sympy", "pyarrow", "datasets", "huggingface_hub")
 COMMANDS = (["--help"], ["strategies", "list"], ["strategies", "list", "--json"])
 
 

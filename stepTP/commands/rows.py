@@ -32,7 +32,7 @@ def verify(
     from pydantic import ValidationError
 
     from stepTP.config import Config, Verify
-    from stepTP.manifest import load_manifest
+    from stepTP.publish.published import identity_of
     from stepTP.verify.devices import cuda_devices
     from stepTP.verify.pool import Pool
     from stepTP.walk import Check, verify_all
@@ -42,7 +42,7 @@ def verify(
     targets = tuple(sorted({t.value for t in target} if target else recorded))
     if "cuda" in targets and not cuda_devices():
         raise InputError(f"{where}: no CUDA device here: give --target llvm, or verify where there is a GPU")
-    begun = load_manifest(where).identity if where.is_dir() else None
+    begun = identity_of(where) if where.is_dir() else None
     try:
         draws = draws or (Config.model_validate(begun.config).verify.draws if begun else 1)
         settings = Verify.model_validate({"targets": targets, "draws": draws})
@@ -119,11 +119,12 @@ def _replayed(row: "StepRow") -> dict[str, Any]:
 
 def stats(run: Annotated[Path, typer.Argument(help="The folder of a run.")], json: Json = False) -> None:
     """Count what a run holds: strategies, families, depths, rejects, refusals, errors, tokens."""
-    from stepTP.measurements import TABLE, read_measurements, summary
+    from stepTP.measurements import summary
+    from stepTP.publish.published import measurements_of
     from stepTP.stats import statistics
 
     found = statistics(run)
-    if measured := read_measurements(run / TABLE):
+    if measured := measurements_of(run):
         found["measurements"] = summary(measured)
     if json:
         print_json(found)
@@ -165,11 +166,11 @@ def show(
 
 def _measured(where: Path, row: "StepRow") -> "list[MeasurementRow]":
     """What is known of how long the program after a step takes, on any machine and at any sizes."""
-    from stepTP.measurements import TABLE, read_measurements
+    from stepTP.publish.published import measurements_of
 
-    table = (where if where.is_dir() else where.parent) / TABLE
     key = (row.source.id, "program", row.state_id_after)
-    return [m for m in read_measurements(table) if (m.source_id, m.subject, m.state_id) == key]
+    table = measurements_of(where if where.is_dir() else where.parent)
+    return [m for m in table if (m.source_id, m.subject, m.state_id) == key]
 
 
 def _describe_measured(row: "MeasurementRow") -> str:

@@ -262,3 +262,9 @@ def test_a_measurement_that_was_killed_goes_on_where_it_was(tmp_path: Path, monk
     run(fourth := Pool(), again=True)
     assert len(fourth.timed) == 4
     assert (tmp_path / measurements.TABLE).read_bytes() == table * 2  # appended; the later rows stand
+
+
+def test_a_row_of_an_older_schema_is_read(tmp_path: Path) -> None:
+    row = rows_of(Jobs({"plain": 8.0, "eager": 4.0}))["0"]
+    (tmp_path / "t.jsonl").write_text(to_line(row).replace('"schema_version":2', '"schema_version":1'))
+    assert read_measurements(tmp_path / "t.jsonl") == [row]

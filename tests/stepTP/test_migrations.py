@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from leir.parser import parse
 from stepTP import migrations
 from stepTP.migrations import CannotMigrate, migrated
-from stepTP.records import SCHEMA_VERSION, RowError, read_rows, to_line
+from stepTP.records import SCHEMA_VERSION, ProgramRow, RefusalRow, RowError, StepRow, read_rows, to_line
+from stepTP.structure import structure, structure_of_step
 from tests.stepTP.test_filter import ROWS
+
+OLD = Path(__file__).parent / "old_rows" / "schema1.jsonl"
 
 
 def without_split(row: dict[str, Any]) -> dict[str, Any]:
@@ -30,6 +34,40 @@ def test_an_old_row_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     old = {**without_split(json.loads(to_line(ROWS[0]))), "schema_version": 0}
     (tmp_path / "rows.jsonl").write_text(to_line(ROWS[1]) + json.dumps(old) + "\n")
     assert list(read_rows(tmp_path / "rows.jsonl")) == [ROWS[1], ROWS[0].model_copy(update={"split": "test"})]
+
+
+def test_rows_that_schema_1_wrote_are_read() -> None:
+    """The file was written by a build of that time."""
+    old = [json.loads(line) for line in OLD.read_text().splitlines()]
+    assert [(row["row"], row["schema_version"]) for row in old] == [
+        ("step", 1), ("step", 1), ("program", 1), ("rejected", 1), ("refusal", 1)
+    ]  # fmt: skip
+    rows = list(read_rows(OLD))
+    for before, row in zip(old, rows, strict=True):
+        now = row.model_dump(mode="json")
+        assert (now["schema_version"], now["split"], now["held_out"]) == (SCHEMA_VERSION, "train", None)
+        assert {name: now[name] for name in before if name != "schema_version"} == {
+            name: value for name, value in before.items() if name != "schema_version"
+        }
+    first, _, program, _, refusal = rows
+    assert isinstance(first, StepRow)
+    assert isinstance(program, ProgramRow)
+    assert isinstance(refusal, RefusalRow)
+    assert (first.undoes, first.inverse_of) == (0, None)
+    assert first.structure == structure_of_step(first.strategy, parse(first.leir_before), parse(first.leir_after))
+    assert program.structure == structure(parse(program.leir))
+    assert (refusal.level, refusal.fact) == ("graph", refusal.facts[-1].name)
+    assert not refusal.facts[-1].holds
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"strategy": "gone"}, "a refusal of gone, which is in no catalog"), ({"row": "other"}, "no shape that it had")],
+)
+def test_old_rows_that_cannot_be_read_say_why(change: dict[str, Any], message: str) -> None:
+    old = json.loads(OLD.read_text().splitlines()[-1])
+    with pytest.raises(CannotMigrate, match=message):
+        migrated({**old, **change}, SCHEMA_VERSION)
 
 
 @pytest.mark.parametrize(
