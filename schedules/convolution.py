@@ -5,6 +5,7 @@ one image; a thread some channels of some neighbouring columns, in registers. Th
 for each the block stages its part of the input, one element more on every side, and of the weights.
 """
 
+from leir.syntax import Path
 from schedules.trajectory import Trajectory
 
 LANES = 4
@@ -35,31 +36,52 @@ def trajectory(
         f"{loops}{inside}[D_{{i,j,k,l}}+=A_{{i,m,k+n-1,l+o-1}}*C_{{j,m,n,o}};]"
     )
 
+    tile(t, (0,), tuple("ijklmno"), ("D", "A", "C"), block, thread, chunk, pad)
+    return t
+
+
+def tile(
+    t: Trajectory,
+    root: Path,
+    loops: tuple[str, ...],
+    names: tuple[str, str, str],
+    block: tuple[int, int, int],
+    thread: tuple[int, int],
+    chunk: int = 8,
+    pad: int = 4,
+) -> None:
+    """Tiles the nest of a convolution at `root`, whatever its tensors are called: one kernel.
+
+    `loops`: of images, output channels, rows, columns, input channels, and rows and columns of the weights; `names`: of
+    the result, the input and the weights. The others are as for `trajectory`.
+    """
+    i, j, k, column, m, n, o = loops
+    result, image, weights_name = names
+
     # Blocks, threads, registers: channels j are j, tj, u; rows k are k, tk; columns l are l, tl, v.
-    root = (0,)
-    tj, tk, tl = (t.tile(root, name, size) for name, size in zip("jkl", block, strict=True))
+    tj, tk, tl = (t.tile(root, name, size) for name, size in zip((j, k, column), block, strict=True))
     u, v = t.split(root, tj, thread[0]), t.split(root, tl, thread[1])
-    blocks = [name for name, inner in (("i", ""), ("j", tj), ("k", tk), ("l", tl)) if name != inner]
+    blocks = [name for name, inner in ((i, ""), (j, tj), (k, tk), (column, tl)) if name != inner]
     t.order(root, *blocks, tk, tj, tl, u, v)
     for _ in blocks[3:]:  # a grid has three axes
         t.take("loop_fusion", path=t.nest(root)[blocks[-2]])
-    names = list(t.nest(root))[: min(3, len(blocks))]
-    t.bind(root, **dict(zip(("bz", "by", "bx"), names, strict=False)))
+    grid = list(t.nest(root))[: min(3, len(blocks))]
+    t.bind(root, **dict(zip(("bz", "by", "bx"), grid, strict=False)))
     t.bind(root, tz=tk, ty=tj, tx=tl)
     threads = {"tz": block[1], "ty": block[0] // thread[0], "tx": block[2] // thread[1]}
 
     # Accumulators in registers.
-    _, stored, work = t.stage(t.nest(root)["tz"], "D", "l", "write")
+    _, stored, work = t.stage(t.nest(root)["tz"], result, "l", "write")
 
     # Input channels in chunks, outside the threads; within a chunk, channel by channel and row by row of the weights.
-    p = t.tile(work, "m", chunk)
-    t.order(work, *([] if p == "m" else ["m"]), "tz", "ty", "tx", p, "n", "o", u, v)
-    users = work if p == "m" else (*work, 0)
+    p = t.tile(work, m, chunk)
+    t.order(work, *([] if p == m else [m]), "tz", "ty", "tx", p, n, o, u, v)
+    users = work if p == m else (*work, 0)
 
     # The block's parts of the input and the weights in shared memory, copied by all of its threads.
-    halo, copy, users = t.stage(users, "A", "s")
+    halo, copy, users = t.stage(users, image, "s")
     t.spread(copy, **threads)
-    weights, copy, users = t.stage(users, "C", "s")
+    weights, copy, users = t.stage(users, weights_name, "s")
     t.spread(copy, **threads)
     for axis in range(3):  # the output channels of a thread lie side by side
         t.take("set_storage_layout", tensor=weights, op="swap", axis=axis, by=axis + 1)
@@ -67,11 +89,10 @@ def trajectory(
         t.take("set_storage_layout", tensor=weights, op="pad", axis=3, by=pad)
 
     # Each thread's columns for a row of the weights, and its channels' weights at a place, in registers.
-    row = t.nest(users)["n"]
-    _, _, places = t.stage(t.nest(users)["o"], halo, "l")
+    row = t.nest(users)[n]
+    _, _, places = t.stage(t.nest(users)[o], halo, "l")
     _, load, _ = t.stage((*places, 0), weights, "l")
     t.vectorise(load, LANES)
     t.unroll_below(row)
     t.vectorise(stored, LANES)
     t.unroll_below(t.nest(stored)["tx"])
-    return t

@@ -12,10 +12,10 @@ from strategies.catalog import parse_step
 
 
 class Trajectory:
-    """The states from `text` on, and the steps between them. Every method raises Refused where a step is illegal."""
+    """The states from a program on, and the steps between them. Every method raises Refused where a step is illegal."""
 
-    def __init__(self, text: str) -> None:
-        self.states: list[Program] = [parse(text)]
+    def __init__(self, source: str | Program) -> None:
+        self.states: list[Program] = [parse(source) if isinstance(source, str) else source]
         self.steps: list[Strategy] = []
         self.applied: list[Applied] = []
 
@@ -125,6 +125,12 @@ class Trajectory:
     def outputs(self) -> tuple[str, ...]:
         """The outputs' names."""
         return tuple(declared.tensor for declared in self.program.outputs)
+
+    def writer(self, root: Path) -> str:
+        """The tensor that the first equation at or below a path writes."""
+        node = statement_at(self.program, root)
+        equations = (n for _, n in [(root, node), *walk(node, root)] if isinstance(n, Equation))
+        return next(equations).target.tensor
 
     def writers(self, tensor: str) -> tuple[Path, ...]:
         """The paths of the equations that write a tensor, in the order of the text."""

@@ -15,7 +15,7 @@ from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
 from stepTP.draw import digest
-from strategies.base import Refused, Strategy
+from strategies.base import Applied, Refused, Strategy
 from strategies.catalog import strategy
 
 algebra.warm()  # once for all workers: they are forked from the process that imports this
@@ -82,8 +82,15 @@ def tried(step: Strategy, program: Program) -> dict[str, Any]:
         applied = step.apply(program)
     except Refused as refused:
         return {**shown, "facts": [asdict(fact) for fact in (*refused.held, refused.fact)]}
+    return legal(step, applied)
+
+
+def legal(step: Strategy, applied: Applied) -> dict[str, Any]:
+    """A step that was taken, as plain data."""
     return {
-        **shown,
+        "strategy": step.name,
+        "level": step.level,
+        "args": step.to_json()["args"],
         "bit_exact": applied.bit_exact,
         "facts": [asdict(fact) for fact in applied.facts],
         "leir": to_text(applied.program),

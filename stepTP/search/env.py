@@ -203,7 +203,7 @@ class Environment:
                     self._wrong[step.state_id] = _problem(answer)
                 else:
                     state = State(step.leir, step.state_id, (*at.state.path, step.step))
-                    predicted = self.predicted.get(step.state_id, math.inf)
+                    predicted = self.predicted.get(step.state_id)
                     self._arrive(state, at, step, predicted, verdicts(answer))
             if step.state_id in self._wrong:
                 self.failures[node.state.state_id] = f"{step.step.strategy}: {self._wrong[step.state_id]}"
@@ -212,7 +212,12 @@ class Environment:
         return at
 
     def _arrive(
-        self, state: State, parent: Node | None, taken: Proposal | None, predicted: float, found: tuple[Verdict, ...]
+        self,
+        state: State,
+        parent: Node | None,
+        taken: Proposal | None,
+        predicted: float | None,
+        found: tuple[Verdict, ...],
     ) -> Node:
         node = Node(len(self.nodes), state, parent, taken, predicted, found)
         self.nodes.append(node)

@@ -6,11 +6,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from stepTP.config import Target
 from stepTP.measurements import Request, Source, State, measure_states
 from stepTP.records import MeasurementRow
-from stepTP.search.env import Environment
+from stepTP.search.env import PREDICT, Environment
 from stepTP.search.journal import done, key_of
 from stepTP.search.protocol import Node, Valued
+from stepTP.verify.pool import Failure
 from stepTP.walk import Jobs
 
 
@@ -21,8 +23,12 @@ class Predicted:
     name: str = "predicted"
     measures: bool = False
 
-    def value_all(self, env: Environment, nodes: Sequence[Node]) -> list[Valued]:  # noqa: ARG002
-        return [Valued(node.predicted_s) for node in nodes]
+    def value_all(self, env: Environment, nodes: Sequence[Node]) -> list[Valued]:
+        missing = [node for node in nodes if node.predicted_s is None]  # in the middle of a move, till now
+        payloads = [{"leir": node.state.leir, "target": env.settings.target} for node in missing]
+        for node, answer in zip(missing, env.ask_all(PREDICT, payloads), strict=True):
+            node.predicted_s = math.inf if isinstance(answer, Failure) else answer["seconds"]
+        return [Valued(math.inf if node.predicted_s is None else node.predicted_s) for node in nodes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +65,39 @@ class Measured:
         if row.status != "ok" or row.timing is None:
             return Valued(math.inf, f"{row.status}: {row.message}", fresh)
         return Valued(row.timing.median_us / 1e6, "", fresh)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Seconds at real sizes on a device that several searches share; `stepTP.search.device` says how they are taken.
+
+    `lock`: the file that whoever uses the device holds. `longest_s`, `source_s`: of a state, and of the source, what is
+    not run if it is expected to take longer.
+    """
+
+    target: Target
+    lock: str
+    longest_s: float = 0.3
+    source_s: float = 20.0
+    name: str = "timed"
+    measures: bool = True
+
+    def value_all(self, env: Environment, nodes: Sequence[Node]) -> list[Valued]:
+        payloads = [
+            {
+                "code": env.source.source.torch_code,
+                "leir": env.source.leir,
+                "state": node.state.leir,
+                "target": self.target,
+                "lock": self.lock,
+                "longest_s": self.longest_s if node.parent else self.source_s,
+            }
+            for node in nodes
+        ]
+        return [self._valued(answer) for answer in env.ask_all("stepTP.search.device.time_program", payloads)]
+
+    def _valued(self, answer: Any) -> Valued:
+        if isinstance(answer, Failure):
+            return Valued(math.inf, answer.message)
+        seconds = answer["seconds"]
+        return Valued(math.inf, answer["error"]) if seconds is None else Valued(seconds)

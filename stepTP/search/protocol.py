@@ -59,15 +59,15 @@ class Offer:
 class Node:
     """A verified state. `number`: in order of arrival; `parent`: the state that its last step was taken at.
 
-    `predicted_s` is of the cost model, `value_s` of the objective: None in the middle of a move, infinite where the
-    objective has no value for the program, as `note` says.
+    `predicted_s` is of the cost model, `value_s` of the objective: both None in the middle of a move; `value_s` is
+    infinite where the objective has no value for the program, as `note` says.
     """
 
     number: int
     state: State
     parent: "Node | None"
     taken: Proposal | None
-    predicted_s: float
+    predicted_s: float | None
     verification: tuple[Verdict, ...] = ()
     value_s: float | None = None
     note: str = ""

@@ -3,6 +3,7 @@
 `predict` takes {"leir", "target"} and returns {"seconds"}, the cost model's. The others propose moves at a state:
 {"candidates": how many each strategy proposed, "moves": [{"steps", "why"}], the most promising first, "refusals"}. A
 step is {strategy, level, args, bit_exact, facts, leir, state_id, seconds}, a refusal {strategy, level, args, facts}.
+`seconds`, predicted, is null in the middle of a move.
 """
 
 from collections.abc import Iterable
@@ -11,8 +12,9 @@ from typing import Any
 from leir.canonical import state_id
 from leir.parser import parse
 from leir.syntax import Program
+from schedules.trajectory import Trajectory
 from stepTP.draw import arrival
-from stepTP.expand import in_drawn_order, tried
+from stepTP.expand import in_drawn_order, legal, tried
 from stepTP.search.model import predicted_seconds
 from strategies.base import Strategy
 from strategies.catalog import StepError, parse_step, strategy
@@ -28,7 +30,7 @@ def draw(payload: dict[str, Any]) -> dict[str, Any]:
 
     Every strategy has the same chance, however many candidates it has; within one, every candidate has.
     """
-    program, found = parse(payload["leir"]), _Found(payload["target"])
+    program, found = parse(payload["leir"]), Found(payload["target"])
     here = state_id(program)
     names = sorted(payload["strategies"], key=lambda name: arrival(1, payload["seed"], payload["source"], here, name))
     for name in names:
@@ -43,7 +45,7 @@ def draw(payload: dict[str, Any]) -> dict[str, Any]:
 
 def rank(payload: dict[str, Any]) -> dict[str, Any]:
     """Legal steps in the order of what the cost model says of the programs after them. Payload as for `draw`."""
-    program, found = parse(payload["leir"]), _Found(payload["target"])
+    program, found = parse(payload["leir"]), Found(payload["target"])
     here = state_id(program)
     for name in payload["strategies"]:
         for step in found.candidates(strategy(name), program, payload, here)[: payload["attempts"]]:
@@ -59,13 +61,13 @@ def given(payload: dict[str, Any]) -> dict[str, Any]:
     A move ends before its first step that is refused, and is left out where that is its first. The answer has
     `unread` too: why steps could not be read.
     """
-    program, found = parse(payload["leir"]), _Found(payload["target"])
+    program, found = parse(payload["leir"]), Found(payload["target"])
     for steps in payload["steps"]:
         found.follow(steps, program)
     return {**found.answer(), "unread": found.unread}
 
 
-class _Found:
+class Found:
     """What becomes of the steps that are tried at one state."""
 
     def __init__(self, target: str) -> None:
@@ -105,6 +107,14 @@ class _Found:
             program = parse(outcome["leir"])
         if outcomes:
             self.moves.append({"steps": outcomes, "why": why})
+
+    def add(self, made: Trajectory, why: str) -> None:
+        """Notes the steps of a trajectory as one move."""
+        outcomes = [{**legal(s, a), "seconds": None} for s, a in zip(made.steps, made.applied, strict=True)]
+        outcomes[-1]["seconds"] = predicted_seconds(made.program, self.target)
+        for step in made.steps:
+            self.counts[step.name] = self.counts.get(step.name, 0) + 1
+        self.moves.append({"steps": outcomes, "why": why})
 
     def outcome(self, step: Strategy, program: Program) -> dict[str, Any] | None:
         """A legal step as data, with its prediction; None where it is refused, which is noted."""

@@ -6,7 +6,7 @@ from typing import Any
 from stepTP.search.env import Environment
 from stepTP.search.protocol import Move, Node, Offer
 from stepTP.verify.pool import Failure
-from stepTP.walk import surroundings
+from stepTP.walk import Surroundings, surroundings
 
 
 def asked(env: Environment, node: Node) -> dict[str, Any]:
@@ -28,15 +28,33 @@ def offers(env: Environment, task: str, nodes: Sequence[Node], payloads: Sequenc
     return [_offer(env, n, answer) for n, answer in zip(nodes, env.ask_all(task, payloads), strict=True)]
 
 
-def _offer(env: Environment, node: Node, answer: Any) -> Offer:
+def noted(env: Environment, node: Node, answer: Any, instead: Any) -> Any:
+    """The answer; `instead` of a failure, which is noted."""
     if isinstance(answer, Failure):
         env.problems.append((node.state, answer))
+        return instead
+    return answer
+
+
+def together(parts: Sequence[Surroundings]) -> Surroundings:
+    """What was found at one state by several questions."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.candidates.items():
+            counts[name] = max(count, counts.get(name, 0))
+    proposals = {proposal.state_id: proposal for part in parts for proposal in part.proposals}
+    return Surroundings(counts, tuple(proposals.values()), tuple(r for part in parts for r in part.refusals))
+
+
+def _offer(env: Environment, node: Node, answer: Any) -> Offer:
+    answer = noted(env, node, answer, None)
+    if answer is None:
         return Offer()
     moves: list[Move] = []
     for found in answer["moves"]:
         steps = surroundings([{"candidates": {}, "steps": found["steps"], "refusals": []}]).proposals
         moves.append(Move(steps, found["why"]))
-        env.predicted |= {step["state_id"]: step["seconds"] for step in found["steps"]}
+        env.predicted |= {step["state_id"]: step["seconds"] for step in found["steps"] if step["seconds"] is not None}
     first = {str(move["steps"][0]["state_id"]): move["steps"][0] for move in answer["moves"]}
     around = surroundings([{**answer, "steps": list(first.values())}])
     return Offer(tuple(moves), around)

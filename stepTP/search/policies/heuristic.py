@@ -1,15 +1,17 @@
 """What an expert would do: whole schedules for the nests that stand there, each as a sequence of atomic steps.
 
-The rules are in `stepTP.search.experts`, by what a nest computes; `EXPERTS` of its `plans` lists them. Where no rule
-applies any more, single steps are ranked by the cost model.
+The rules are in `stepTP.search.experts`, by what a nest computes. Where none applies any more, and on `llvm`, single
+steps are ranked by the cost model.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stepTP.search.env import Environment
-from stepTP.search.policies.asking import asked, offers
+from stepTP.search.policies.asking import asked, noted, offers, together
 from stepTP.search.protocol import Node, Offer
+
+_PLANS = "stepTP.search.experts.plans"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,22 @@ class Heuristic:
     name: str = "heuristic"
 
     def propose(self, env: Environment, nodes: Sequence[Node]) -> list[Offer]:
-        return offers(env, "stepTP.search.experts.plans.plan", nodes, [asked(env, node) for node in nodes])
+        outlines = env.ask_all(f"{_PLANS}.outline", [asked(env, node) for node in nodes])
+        rules = [noted(env, node, found, []) for node, found in zip(nodes, outlines, strict=True)]
+        wanted = [(node, rule) for node, words in zip(nodes, rules, strict=True) for rule in words]
+        plain = [node for node, words in zip(nodes, rules, strict=True) if not words]
+        payloads = [{**asked(env, node), "rule": rule} for node, rule in wanted]
+        planned = offers(env, f"{_PLANS}.plan", [node for node, _ in wanted], payloads)
+        finished = iter(offers(env, f"{_PLANS}.finish", plain, [asked(env, node) for node in plain]))
+        made = iter(planned)
+        return [joined([next(made) for _ in words]) if words else next(finished) for words in rules]
+
+
+def joined(parts: Sequence[Offer]) -> Offer:
+    """Offers of one state as one; a move to a state that another leads to is left out."""
+    moves = {move.end: move for part in reversed(parts) for move in reversed(part.moves)}
+    ordered = [move for part in parts for move in part.moves if moves[move.end] is move]
+    return Offer(tuple(ordered), together([part.around for part in parts]))
 
 
 POLICY = Heuristic

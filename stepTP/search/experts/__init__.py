@@ -1,0 +1,1 @@
+"""Expert rules, a module for what nests compute; `plans` puts them together."""

@@ -1,0 +1,126 @@
+"""The workers' tasks of the heuristic policy: schedules for the nests of a program, as moves of atomic steps.
+
+At a state, the nests that nobody has scheduled are taken in the order of the text. For the first, or the group that
+begins there, every rule of the experts that fits is a move; ahead of these stands one that schedules all of them by
+their first rules. Temporaries that cost more to store than to compute again go first. Where nothing is left to
+schedule, single steps are ranked by the cost model.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from leir.edit import walk
+from leir.parser import parse
+from leir.syntax import Loop, Program
+from schedules.trajectory import Trajectory
+from stepTP.search.experts import convolutions, maps, products, rows, sums
+from stepTP.search.experts.nests import Nest, as_product, plain_nests
+from stepTP.search.experts.rule import Rule
+from stepTP.search.experts.simplify import simplify
+from stepTP.search.work import Found, rank
+from strategies.base import Refused
+
+# For nests that are no products and begin no group of rows; the last takes what is left.
+EXPERTS: tuple[Callable[[Nest], Iterator[Rule]], ...] = (convolutions.rules, sums.rules, maps.rules)
+FINISHING = ("loop_unrolling", "loop_vectorization", "operator_fusion", "set_storage_layout", "set_storage_scope")
+WHOLE = "all nests by their first rules"
+_MOST_NESTS = 64  # of one move
+
+
+def outline(payload: dict[str, Any]) -> list[str]:
+    """Which moves there may be at a state, each a word to ask `plan` for it by; none where nothing is to schedule."""
+    if payload["target"] != "cuda":
+        return []
+    start = _start(payload)
+    begun = _begun(start.program)
+    if begun is None:
+        return []
+    return [WHOLE, *islice((rule.why for rule in rules_at(start.program, begun)), payload["wanted"] - 1)]
+
+
+def plan(payload: dict[str, Any]) -> dict[str, Any]:
+    """One move at a state, or none: payload as for `stepTP.search.work.draw`, and `rule`, a word of `outline`."""
+    start, found = _start(payload), Found(payload["target"])
+    begun = _begun(start.program)
+    assert begun is not None
+    if payload["rule"] == WHOLE:
+        made = _whole(start)
+    else:
+        made = _after(start)
+        rule = next(rule for rule in rules_at(start.program, begun) if rule.why == payload["rule"])
+        made = made if _applies(made, rule, begun) else None
+    if made is not None and made.steps:
+        found.add(made, payload["rule"])
+    return found.answer()
+
+
+def finish(payload: dict[str, Any]) -> dict[str, Any]:
+    """Single steps ranked by the cost model, of the strategies that change a finished schedule a little."""
+    if payload["target"] == "cuda":
+        payload = {**payload, "strategies": [name for name in payload["strategies"] if name in FINISHING]}
+    return rank(payload)
+
+
+def _start(payload: dict[str, Any]) -> Trajectory:
+    """The trajectory at a state, with the temporaries gone that are better computed again."""
+    start = Trajectory(parse(payload["leir"]))
+    if not _is_scheduled(start.program):
+        simplify(start)
+    return start
+
+
+def rules_at(program: Program, number: int) -> Iterator[Rule]:
+    """Every rule that fits the nest at a place, or the group that begins there; the most promising first."""
+    nests = plain_nests(program)
+    if as_product(nests[number]) is not None:
+        yield from products.rules(nests[number])
+        yield from maps.rules(nests[number])
+        return
+    group = rows.group_at(nests, number, tuple(declared.tensor for declared in program.outputs))
+    if group is not None:
+        yield from rows.rules(group)
+    for expert in EXPERTS:
+        yield from expert(nests[number])
+
+
+def _whole(start: Trajectory) -> Trajectory | None:
+    """The trajectory that schedules nest after nest, each by the first rule that is legal; None where one has none."""
+    made = _after(start)
+    for _ in range(_MOST_NESTS):
+        number = _begun(made.program)
+        if number is None:
+            return made
+        for rule in rules_at(made.program, number):
+            tried = _after(made)
+            if _applies(tried, rule, number):
+                made = tried
+                break
+        else:
+            return None
+    return None
+
+
+def _begun(program: Program) -> int | None:
+    """The first nest that nobody has scheduled and that a rule may fit."""
+    return next(iter(plain_nests(program)), None)
+
+
+def _is_scheduled(program: Program) -> bool:
+    return any(isinstance(node, Loop) and node.kind != "L" for _, node in walk(program))
+
+
+def _applies(made: Trajectory, rule: Rule, number: int) -> bool:
+    """Whether the rule's steps are all legal; they are taken."""
+    try:
+        rule.apply(made, number)
+    except Refused:
+        return False
+    return True
+
+
+def _after(start: Trajectory) -> Trajectory:
+    """A trajectory that goes on from another's last state, with its steps."""
+    made = Trajectory(start.states[0])
+    made.states, made.steps, made.applied = list(start.states), list(start.steps), list(start.applied)
+    return made
