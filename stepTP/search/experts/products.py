@@ -27,7 +27,7 @@ def rules(nest: Nest) -> Iterator[Rule]:
     extents = nest.extents
     sizes = [extents[name] for name in (product.rows, product.columns, product.depth)]
     fitting = [tiles for tiles in _TILES if all(size > edge for size, edge in zip(sizes, tiles[0], strict=True))]
-    for block, thread in sorted(fitting, key=lambda tiles: _blocks(nest, product, tiles[0]) < _BLOCKS):
+    for block, thread in sorted(fitting, key=lambda tiles: -min(_BLOCKS, _blocks(nest, product, tiles[0]))):
         yield Rule(
             f"product {'x'.join(map(str, block))}, {thread[0]}x{thread[1]} a thread",
             lambda t, n, block=block, thread=thread: _tiled(t, n, product, block, thread),

@@ -1,0 +1,67 @@
+"""The experts' schedules: every rule applies somewhere, and what it makes computes what the plain program computes."""
+
+import pytest
+
+from leir.check import check
+from leir.parser import parse
+from stepTP.search.experts.plans import WHOLE, outline, plan
+from strategies.catalog import names
+from tests.strategies.meaning import why_not_same_values
+
+ROWS = "L^{3,256}_{i,j}"
+# A program, and words of the rules that must fit it, in the order of the outline.
+PROGRAMS = {
+    "product": (
+        "in A_{36,24},C_{24,68};out D_{36,68};L^{36,68,24}_{i,j,k}[D_{i,j}+=A_{i,k}*C_{k,j};]", "product 16x32x8"),
+    "transposed operands": (
+        "in A_{24,36},C_{68,24};out D_{36,68};L^{36,68,24}_{i,j,k}[D_{i,j}+=A_{k,i}*C_{j,k};]", "product 16x32x8"),
+    "batched product": (
+        "in A_{2,3,20,12},C_{2,3,36,12};out D_{2,3,20,36};"
+        "L^{2,3,20,36,12}_{i,j,k,l,m}[D_{i,j,k,l}+=A_{i,j,k,m}*C_{i,j,l,m};]", "product 16x32x8"),
+    "softmax": (
+        f"in A_{{3,256}};out C_{{3,256}};{ROWS}[D_i max=A_{{i,j}};]{ROWS}[E_i+=exp(A_{{i,j}}-D_i);]"
+        f"{ROWS}[C_{{i,j}}=exp(A_{{i,j}}-D_i)/E_i;]", "a block a row of 256, 64 threads"),
+    "rows of two loops, normalised": (
+        "in A_{2,3,128},C_{2,3,128};out F_{2,3,128};L^{2,3,128}_{i,j,k}[G_{i,j,k}=A_{i,j,k}+C_{i,j,k};]"
+        "L^{2,3,128}_{i,j,k}[H_{i,j}+=G_{i,j,k};]L^{2,3}_{i,j}[I_{i,j}=H_{i,j}/128.0;]"
+        "L^{2,3,128}_{i,j,k}[F_{i,j,k}=G_{i,j,k}-I_{i,j};]", "a block a row of 128, 32 threads"),
+    "column sum": ("in A_{64,128};out C_{128};L^{128,64}_{i,j}[C_i+=A_{j,i};]", "columns in 32 parts"),
+    "transpose": ("in A_{80,96};out C_{96,80};L^{96,80}_{i,j}[C_{i,j}=A_{j,i};]", "transposed by tiles of 64"),
+    "map": ("in A_{3,1024};out C_{3,1024};L^{3,1024}_{i,j}[C_{i,j}=A_{i,j}*2.0;]", "vectors of 4, 256 threads"),
+    "window": (
+        "in A_{2,3,8,8};out C_{2,3,4,4};L^{2,3,4,4,2,2}_{i,j,k,l,m,n}[C_{i,j,k,l} max=A_{i,j,k*2+m,l*2+n};]",
+        "one thread a result"),
+}  # fmt: skip
+
+
+def asked(text: str) -> dict[str, object]:
+    return {"leir": text, "target": "cuda", "seed": 0, "source": "x", "strategies": list(names()), "wanted": 9}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gets_the_schedule_of_its_expert_and_keeps_its_meaning(name: str) -> None:
+    text, wanted = PROGRAMS[name]
+    rules = outline(asked(text))
+    assert rules[0] == WHOLE
+    assert rules[1].startswith(wanted), rules
+    (move,) = plan({**asked(text), "rule": WHOLE})["moves"]
+    program = parse(move["steps"][-1]["leir"])
+    assert not check(program)
+    assert "B^" in move["steps"][-1]["leir"]
+    exact = all(step["bit_exact"] for step in move["steps"])
+    problem = why_not_same_values(parse(text), program, exact, name)
+    assert not problem, problem
+
+
+def test_nothing_is_outlined_where_every_nest_is_scheduled() -> None:
+    text = "in A_{64};out C_{64};B^{64}_{tx}[C_{tx}=A_{tx}*2.0;]"
+    assert outline(asked(text)) == []
+
+
+def test_temporaries_that_cost_more_to_store_are_computed_again() -> None:
+    text = (
+        "in A_{8,1024};out D_{8,1024};L^{8,1024}_{i,j}[C_{i,j}=A_{i,j}+1.0;]L^{8,1024}_{i,j}[D_{i,j}=C_{i,j}*C_{i,j};]"
+    )
+    (move,) = plan({**asked(text), "rule": WHOLE})["moves"]
+    assert move["steps"][0]["strategy"] == "compute_inline"
+    assert "C_" not in move["steps"][-1]["leir"].replace("D_", "")
