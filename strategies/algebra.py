@@ -53,15 +53,16 @@ _LARGEST_F16 = 65504.0
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to write an expression: the arguments that name it, and what must not be zero for it to be the same.
+    """One way to write an expression: the arguments that name it, the rule in words, and what the rule asks for.
 
-    `identity`: the rule in words, with the old form before the new one.
+    `nonzero`: what must be finite and not zero; `finite`: what must be finite.
     """
 
     arguments: Mapping[str, str]
     new: Expr
     identity: str
     nonzero: tuple[Expr, ...] = ()
+    finite: tuple[Expr, ...] = ()
 
 
 @dataclass(slots=True)
@@ -99,6 +100,14 @@ class Setting:
     @property
     def term(self) -> Term:
         return term_of(self.expression, self.is_atom)
+
+    def parts_of(self, expression: Expr) -> Term:
+        """A part of the expression as one term."""
+        return term_of(expression, self.is_atom)
+
+    def computes_here(self, expression: Expr) -> bool:
+        """Whether an expression has the type of the arithmetic at the place, and is none of literals alone."""
+        return type_of(expression, self.algebra.dtypes) == self.dtype
 
     def same(self, left: Expr, right: Expr) -> bool:
         """Whether two expressions are the same operand: up to commuted operands, and sums up to their writing."""
@@ -326,9 +335,7 @@ def _distinct(cls: type[Algebraic], setting: Setting) -> tuple[list[Form], str]:
             if form.new != setting.expression:
                 found.setdefault(tuple(form.arguments.values()), form)
     except TooLarge as reason:
-        return list(found.values()), f"{expression_text(setting.expression)[:80]} is too large: {reason}"
-    except ZeroDivisionError:
-        return list(found.values()), f"{expression_text(setting.expression)} divides by 0"
+        return list(found.values()), f"{expression_text(setting.expression)[:80]} is not looked into: {reason}"
     return list(found.values()), ""
 
 
@@ -361,7 +368,7 @@ def _proved(setting: Setting, form: Form) -> Fact:
     try:
         same = setting.algebra.same(setting.expression, form.new)
     except TooLarge as reason:
-        return Fact("identity-is-proved", False, f"{old} is too large for a proof: {reason}")
+        return Fact("identity-is-proved", False, f"{old} is beyond a proof: {reason}")
     count = counted(len(setting.algebra.atoms), "operand")
     shown = f"{old} and {new} are equal for all real values of their {count}: {form.identity}"
     return Fact("identity-is-proved", same, shown if same else f"{old} and {new} differ")
@@ -401,6 +408,7 @@ def _in_range(setting: Setting, form: Form) -> Fact:
     range_of = setting.range_of()
     kept = {part for _, part in walk_expression(setting.expression)}
     parts = [part for part in _arithmetic(form.new, setting.is_atom) if part not in kept and part != form.new]
+    parts = [*dict.fromkeys((*form.finite, *parts))]
     shown: list[str] = []
     for part in parts:
         if is_float(setting.dtype):

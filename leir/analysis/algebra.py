@@ -32,7 +32,11 @@ _COMMUTATIVE = ("+", "*", "&&", "||", "==", "!=")
 
 
 class TooLarge(Exception):
-    """An expression is beyond the sizes that are looked at; the message says which."""
+    """An expression is beyond what is looked at; the message says how."""
+
+
+class DividesByZero(TooLarge):
+    """An expression divides by what is 0 whatever its operands are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class Algebra:
         return with_operands(expression, tuple(self._shape(operand) for operand in operands(expression)))
 
     def ratio(self, expression: Expr) -> Ratio:
-        """The expression as a fraction of polynomials. Raises TooLarge, and ZeroDivisionError for x/(y-y)."""
+        """The expression as a fraction of polynomials. Raises TooLarge."""
         return _ratio(self.shape(expression))
 
     def same(self, left: Expr, right: Expr) -> bool:
@@ -249,7 +253,7 @@ def _ratio(shape: Expr) -> Ratio:
                     result = Ratio(a.numerator * b.numerator, a.denominator * b.denominator)
                 case "/":
                     if b.numerator == 0:
-                        raise ZeroDivisionError("a divisor is 0 whatever its operands are")
+                        raise DividesByZero("a divisor is 0 whatever its operands are")
                     result = Ratio(a.numerator * b.denominator, a.denominator * b.numerator)
                 case _:
                     sign = 1 if op == "+" else -1
@@ -333,9 +337,11 @@ def _of_sympy(expression: Any) -> Expr:
     """A rational function of SymPy as a sum of fractions, each a polynomial over a product of polynomials."""
     sympy = _sympy()
     result: Expr | None = None
+    fractions: list[tuple[Any, Any, bool]] = []
     for part in sorted(sympy.Add.make_args(expression), key=str):
         above, below = sympy.fraction(sympy.together(part))
-        negative = bool(above.could_extract_minus_sign())
+        fractions.append((above, below, bool(above.could_extract_minus_sign())))
+    for above, below, negative in sorted(fractions, key=lambda fraction: fraction[2]):
         term = _product_of(-above if negative else above)
         if below != 1:
             term = Binary("/", term, _product_of(below))

@@ -241,9 +241,15 @@ DISGUISES: dict[str, Disguise] = {
     "parallel": by_steps_of("loop_parallelization"), "shifted": shifted, "commuted": commuted, "renamed": renamed,
 }  # fmt: skip
 
+ALGEBRAIC = (  # they rewrite what stands in one equation
+    "apart", "cancellation", "collect", "expand_cancellation", "expand_collect", "expand_factorization",
+    "factorization", "together",
+)  # fmt: skip
+
 # The disguises that leave no place for a step: neighbours are no longer neighbours, headers no longer equal; a serial
 # loop is no longer serial, or its elements lie apart; a value is passed between two nests, or is written by two.
 UNDONE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(ALGEBRAIC, ("spread",)),
     "dead_code_elimination": ("cut",),
     "expression_reorder": ("interrupted", "fused"),
     "expression_splitting": ("spread",),

@@ -23,7 +23,12 @@ from strategies.index import LEVELS
 from tests.strategies.walks import PATTERNS
 
 ROOT = Path(__file__).parent.parent.parent
-ALGEBRA = {"factorization": ("factor",)}  # the arguments of each, beyond the place
+ALGEBRA = {  # the arguments of each, beyond the place
+    "factorization": ("factor",), "expand_factorization": ("over",), "cancellation": ("of",),
+    "expand_cancellation": ("by",), "together": ("over",), "apart": ("by",), "collect": ("by",),
+    "expand_collect": ("by",),
+}  # fmt: skip
+ORDER = {"collect": {"order": "nested"}}
 COPY = "in A_8;out C_8; L^8_i[C_i=A_i;]"
 
 
@@ -201,7 +206,7 @@ def test_arguments_may_address_anything() -> None:
         ]
         for name, arguments in ALGEBRA.items():
             steps += [
-                strategy(name)(path=path, within=within, **dict.fromkeys(arguments, text))  # pyright: ignore[reportCallIssue]
+                strategy(name)(path=path, within=within, **dict.fromkeys(arguments, text), **ORDER.get(name, {}))  # pyright: ignore[reportCallIssue]
                 for within in ((), (0,), (1,), (1, 0), (7,))
                 for text in ("A_i", "")
             ]

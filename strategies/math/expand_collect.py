@@ -1,0 +1,101 @@
+"""Distributes an operand over the sum that it multiplies, within a longer sum.
+
+    Before    x*(a+c)+b
+    After     a*x+c*x+b
+
+The identities, one a step:
+
+- a product of the operand, or a power of it, with a sum: x*x*(a+b)+c*x = a*x*x+b*x*x+c*x
+- with other factors along: 2.0*x*(a+b)+c = 2.0*a*x+2.0*b*x+c
+- a nested polynomial loses one level: x*(a*x+b)+c = a*x*x+b*x+c
+
+The operand is an access or a call, as it is written. All terms of the sum in which it multiplies a sum are distributed,
+each over its first; the others stay as they are. What comes of one term is summed before it meets the others:
+b+x*(a+c) = b+(a*x+c*x), which rounds b no more often.
+
+Legal when: both forms are one polynomial; no part of the new sum overflows, for inputs of ordinary size; and the terms
+lose no more digits than verification allows for the products.
+
+Pays when: the terms meet others like them, can be summed apart, or do not all depend on the loops around.
+
+Inverse: collect.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from leir.analysis.terms import Term, is_sum, terms_of, total
+from leir.printer import expression_text
+from leir.syntax import Access, Call, Expr, Program
+from strategies.algebra import Algebraic, Form, Setting, bases, power_in
+from strategies.base import BitExact, Fact, Level
+
+
+class ExpandCollect(Algebraic):
+    name: ClassVar[str] = "expand_collect"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "depends"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{by} multiplies a sum within {old}; distributed, each term shows what it is made of.",
+        "Inside {old}, terms are held together by {by} alone.",
+        "As long as {by} stands before a parenthesis, its terms cannot meet the other terms of {old}.",
+        "The sum at {path} has terms within terms: {by} can be distributed over them.",
+        "{old} is a sum in which {by} multiplies another sum.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "In the equation at {path}, {old} becomes {new}.",
+        "Distribute {by}: {new} replaces {old}.",
+        "The sum of {terms_before} becomes one of {terms_after}: {new}.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "{operations_before} become {operations_after}, {added} more, for terms that can be dealt with apart.",
+        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
+        "It takes {operations_after}; nothing else of the program changes.",
+    )
+
+    by: str
+
+    @classmethod
+    def forms(cls, setting: Setting) -> Iterator[Form]:
+        if not setting.is_whole_sum:
+            return
+        terms = setting.terms
+        for base in bases([factor for term in terms for factor in term.factors], setting):
+            if isinstance(base, Access | Call) and any(_sum_beside(term, base, setting) for term in terms):
+                new = [_distributed(term, base, setting) for term in terms]
+                text = expression_text(base)
+                identity = f"{text} is distributed over the sums that it multiplies"
+                yield Form({"by": text}, total(new, setting.dtype), identity)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        yield from self.facts_of_place(program)
+        form, why = self.found(program)
+        yield Fact("operand-multiplies-a-sum", form is not None, why)
+        yield from self.facts_of_form(program)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        setting = self.setting(before)
+        new = terms_of(self.form(before).new, setting.is_atom)
+        counts = {"terms_before": f"{len(setting.terms)} terms", "terms_after": str(len(new))}
+        return {**super().terms(before, after), **counts}
+
+
+def _sum_beside(term: Term, base: Expr, setting: Setting) -> Expr | None:
+    """The first sum among the factors of a term that has a base; None where it has not both."""
+    if not power_in(term.factors, base, setting):
+        return None
+    return next((factor for factor in term.factors if is_sum(factor, setting.is_atom)), None)
+
+
+def _distributed(term: Term, base: Expr, setting: Setting) -> Term:
+    """A term as the sum of those of its sum, each with the other factors before it; itself where it has none."""
+    found = _sum_beside(term, base, setting)
+    if found is None:
+        return term
+    at = term.factors.index(found)
+    others = (*term.factors[:at], *term.factors[at + 1 :])
+    result: list[Term] = []
+    for inner in terms_of(found, setting.is_atom):
+        kept = tuple(factor for factor in inner.factors if setting.algebra.number(factor) != 1)
+        result.append(Term(inner.negative, (*others, *kept), (*inner.divisors, *term.divisors)))
+    return Term(term.negative, (total(result, setting.dtype),))

@@ -1,0 +1,113 @@
+"""Brings the fractions of a sum over one divisor.
+
+    Before    a/c+b/d
+    After     (a*d+b*c)/(c*d)
+
+The identities, one a step; `over` is the divisor of the result:
+
+- one divisor for all: a/c+b/c = (a+b)/c, an inverse is a fraction too: a*(1.0/c) stays as it is
+- different divisors: a/c+b/d = (a*d+b*c)/(c*d), each term multiplied by what its divisor lacks
+- divisors that share a factor: a/(c*d)+b/c = (a+b*d)/(c*d)
+- whole terms: a+b/c = (a*c+b)/c
+- some terms of a longer sum, those over one divisor: a/c+b+d/c = (a+d)/c+b
+
+Legal when: the divisors, and their product, are not zero and not close to it, by the ranges; no part of the new
+fraction overflows, for inputs of ordinary size; and it rounds no more than verification allows for the sum: where terms
+are multiplied by new factors, the arithmetic must have room for these roundings, as products of several operands have.
+
+Pays when: divisions are saved, which cost many times what the multiplications cost.
+
+Inverse: apart.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from leir.analysis.terms import Term, product, quotient, total
+from leir.printer import expression_text
+from leir.syntax import Expr, Program
+from strategies.algebra import Algebraic, Form, Setting, bases, power_in
+from strategies.base import BitExact, Fact, Level
+
+MOST_DIVISORS = 3  # different factors of a common divisor
+
+
+class Together(Algebraic):
+    name: ClassVar[str] = "together"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "never"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{old} divides more often than it must: over {over}, {divisions_saved} less will do.",
+        "Each fraction of {old} has a division of its own, and a division costs many times what a product does.",
+        "The terms of {old} can share the divisor {over}.",
+        "Before it is divided, the sum at {path} can be formed: {over} divides all of its terms at once.",
+        "Over {over}, {old} is one fraction.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "In the equation at {path}, {old} becomes {new}.",
+        "Bring the fractions over {over}: {new} replaces {old}.",
+        "What stood above the divisors is summed, and {over} divides the sum: {new}.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "{divisions_saved} less, and {operations_after} instead of {operations_before}.",
+        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
+        "It takes {operations_after}; nothing else of the program changes.",
+    )
+
+    over: str
+
+    @classmethod
+    def forms(cls, setting: Setting) -> Iterator[Form]:
+        if not setting.is_sum:
+            return
+        terms = setting.terms
+        divided = [term for term in terms if term.divisors]
+        if not divided:
+            return
+        if setting.is_whole_sum:
+            for term in divided:
+                chosen = [_same_divisors(term, other, setting) for other in terms]
+                if 1 < sum(chosen) < len(terms):
+                    yield _over(setting, terms, list(term.divisors), chosen)
+        common = _common(divided, setting)
+        if len(common) <= MOST_DIVISORS:
+            yield _over(setting, terms, common, [True] * len(terms))
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        yield from self.facts_of_place(program)
+        form, why = self.found(program)
+        yield Fact("terms-are-fractions", form is not None, why)
+        yield from self.facts_of_form(program)
+
+
+def _common(terms: list[Term], setting: Setting) -> list[Expr]:
+    """The least product that every term's divisors divide, as factors."""
+    result: list[Expr] = []
+    for base in bases([divisor for term in terms for divisor in term.divisors], setting):
+        result += [base] * max(power_in(term.divisors, base, setting) for term in terms)
+    return result
+
+
+def _same_divisors(one: Term, other: Term, setting: Setting) -> bool:
+    both = bases((*one.divisors, *other.divisors), setting)
+    return all(power_in(one.divisors, base, setting) == power_in(other.divisors, base, setting) for base in both)
+
+
+def _over(setting: Setting, terms: tuple[Term, ...], divisors: list[Expr], chosen: list[bool]) -> Form:
+    """The sum with the chosen terms as one fraction, where the first of them stood."""
+    above: list[Term] = []
+    for term, own in zip(terms, chosen, strict=True):
+        if own:
+            lacking = [
+                base
+                for base in bases(divisors, setting)
+                for _ in range(power_in(divisors, base, setting) - power_in(term.divisors, base, setting))
+            ]
+            kept = tuple(factor for factor in term.factors if not lacking or setting.algebra.number(factor) != 1)
+            above.append(term.changed((*kept, *lacking), ()))
+    first = chosen.index(True)
+    fraction = Term(False, (quotient([total(above, setting.dtype)], divisors, setting.dtype),))
+    new = [fraction if n == first else term for n, term in enumerate(terms) if n == first or not chosen[n]]
+    text = expression_text(product(divisors, setting.dtype))
+    identity = f"{len(above)} terms have the common divisor {text}"
+    return Form({"over": text}, total(new, setting.dtype), identity)
