@@ -69,6 +69,7 @@ _EXPECTED = {
     "stepTP.measurements": ("MeasureError",),
     "stepTP.publish.folder": ("PublishError",),
     "stepTP.records": ("RowError",),
+    "stepTP.scale": ("NoExecutor",),
     "stepTP.tokens": ("NoVocabulary",),
     "stepTP.verify.devices": ("DeviceBusy",),
     "stepTP.verify.spawn": ("PoolError",),

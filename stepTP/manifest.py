@@ -4,6 +4,7 @@
     RUN/raw/00000.jsonl      all rows of a few sources
     RUN/steps.jsonl, ...     what the second pass made of them
     RUN/measurements.jsonl   how long its programs take; see `stepTP.measurements`
+    RUN/raw/*.entry, .*.lock of ranks at work (`stepTP.scale`), until they are gathered
     RUN/.lock                held while one process works there; the system lets go of it however the process ends
 
 A file is written under a temporary name, synced, renamed, and only then recorded. Nothing in the folder tells when or
@@ -15,8 +16,8 @@ import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -124,6 +125,19 @@ class Run:
         lines = (f"{name} {entry.sha256}\n" for name, entry in sorted(self.manifest.shards.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
+    def gather(self) -> None:
+        """Takes what ranks recorded beside their shards into the manifest. Raises RunError where ranks are at work."""
+        for file in sorted((self.folder / "raw").glob(".*.lock")):
+            with locked(file.parent, file.name):
+                file.unlink()
+        beside = sorted((self.folder / "raw").glob("*.entry"))
+        for file in beside:
+            self.manifest.shards[f"raw/{file.stem}"] = _read_entry(file)
+        if beside:
+            self._save()
+        for file in beside:
+            file.unlink()
+
     def _entry(self, name: str) -> Entry | None:
         return self.manifest.shards.get(name) or self.manifest.outputs.get(name)
 
@@ -131,6 +145,17 @@ class Run:
         self.manifest.shards = dict(sorted(self.manifest.shards.items()))
         self.manifest.outputs = dict(sorted(self.manifest.outputs.items()))
         write_whole(self.folder / MANIFEST, self.manifest.model_dump_json(indent=1).encode() + b"\n")
+
+
+class RankRun(Run):
+    """A run as one of many ranks sees it: what it makes is recorded beside each shard, and gathered later."""
+
+    def record(self, name: str, made: Entry) -> None:
+        write_whole(_beside(self.folder, name), made.model_dump_json().encode())
+
+    def _entry(self, name: str) -> Entry | None:
+        file = _beside(self.folder, name)
+        return _read_entry(file) if file.exists() else super()._entry(name)
 
 
 class Writing:
@@ -198,9 +223,23 @@ def open_run(folder: Path, identity: Identity) -> Iterator[Run]:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def open_rank(folder: Path, identity: Identity, shards: Sequence[str]) -> Iterator[RankRun]:
+    """A begun run, for one rank: some shards are its own until the end of the `with`.
+
+    Raises RunError where another rank makes one of them, or the run was begun with other code or configuration.
+    """
+    manifest = load_manifest(folder)
+    _require_same(folder, manifest.identity, identity)
+    with ExitStack() as stack:
+        for name in shards:
+            stack.enter_context(locked(folder / "raw", f".{Path(name).name}.lock"))
+        yield RankRun(folder, manifest)
+
+
+@contextmanager
+def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
     """The folder for this process alone, until the end of the `with`. Raises RunError where another has it."""
-    with (folder / ".lock").open("a") as lock:
+    with (folder / name).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -208,6 +247,18 @@ def locked(folder: Path) -> Iterator[None]:
                 f"{folder}: another build or measurement runs there: wait for its end, or name another folder"
             ) from None
         yield
+
+
+def _beside(folder: Path, name: str) -> Path:
+    """Where a rank records a shard: it has the shard's name, as `Run.gather` reads it back."""
+    return folder / f"{name}.entry"
+
+
+def _read_entry(file: Path) -> Entry:
+    try:
+        return Entry.model_validate_json(file.read_text(encoding="utf-8"))
+    except ValidationError:
+        raise RunError(f"{file}: damaged: remove it, and run the same build again") from None
 
 
 def load_manifest(folder: Path) -> Manifest:

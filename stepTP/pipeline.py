@@ -21,7 +21,7 @@ from stepTP.draw import uniform
 from stepTP.given.files import GivenProgram, as_it_ran, given_programs
 from stepTP.grouping import trajectory_row
 from stepTP.identity import identity
-from stepTP.manifest import Run, open_run
+from stepTP.manifest import Run, open_rank, open_run
 from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, Step, StepRow, step_json, to_line
 from stepTP.rows import program_row, rejected_program, rejected_source, step_id, step_row, unexplained_row
 from stepTP.second_pass import OUTPUTS, counts_of, second_pass
@@ -204,6 +204,7 @@ def build(
             raise ConfigError(f"{key}.targets: no CUDA device here: leave cuda out, or build where there is a GPU")
     with open_run(folder, identity(config)) as run:
         run.plan(len(plan))
+        run.gather()
         missing = {name: sources for name, sources in plan.items() if not run.has(name)}
         if missing:
             with open_kept(cache) if cache is not None else nullcontext() as kept:
@@ -222,6 +223,19 @@ def build(
             {name: sum(entries[f"{name}.jsonl"].counts.values()) for name in CONFIGS},
             dict(entries["rejected.jsonl"].rejected),
         )
+
+
+def build_rank(config: Config, folder: Path, rank: int, ranks: int, workers: int = 1) -> None:
+    """Makes what is missing of one rank's shards of a run that `open_run` began: every `ranks`-th from `rank` on.
+
+    Raises as `build`.
+    """
+    names, plan = chosen_strategies(config), planned_shards(config)
+    own = list(plan)[rank::ranks]
+    with open_rank(folder, identity(config), own) as run:
+        missing = {name: plan[name] for name in own if not run.has(name)}
+        if missing:
+            _make_shards(run, config, names, missing, workers, lambda _done, _of: None, None)
 
 
 def planned_shards(config: Config) -> dict[str, list[SourceProgram]]:

@@ -1,5 +1,6 @@
 """Commands on a build: make or continue one, and see how far it is."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from stepTP.records import MeasurementRow
 
 
+class Executor(StrEnum):
+    local = "local"
+    slurm = "slurm"
+    ray = "ray"
+
+
 def build(
     config: Annotated[Path, typer.Argument(help="A YAML file, like configs/quickstart.yaml.")],
     out: Annotated[
@@ -23,6 +30,14 @@ def build(
         bool,
         typer.Option(help="Keep verdicts for later builds, and use those of earlier ones, in $STEPTP_CACHE."),
     ] = True,
+    executor: Annotated[
+        Executor | None, typer.Option(help="Build by ranks: on this machine, by Slurm, or on a Ray cluster.")
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(help="Ranks in all; one for each shard by default.", min=1)] = None,
+    at_once: Annotated[int, typer.Option(help="Ranks that run together.", min=1)] = 1,
+    partition: Annotated[str, typer.Option(help="Of Slurm.")] = "",
+    time: Annotated[str, typer.Option(help="Of one rank, as Slurm writes it.")] = "04:00:00",
+    environment: Annotated[str, typer.Option(help="A shell command that sets up Python on Slurm's nodes.")] = "",
     json: Json = False,
 ) -> None:
     """Build a dataset. The same command continues one that was stopped, and does nothing to one that is done."""
@@ -39,6 +54,17 @@ def build(
 
         vocabulary()
     folder = out or default_folder(settings)
+    if executor is not None:
+        from stepTP.pipeline import planned_shards
+        from stepTP.scale import Ranks, launch
+
+        ranks = Ranks(
+            tasks or len(planned_shards(settings)), at_once, workers or 1,
+            settings.verify.memory_mb / 1024 * (workers or 1) + 1, partition, time, environment,
+        )  # fmt: skip
+        if launch(settings, folder, executor.value, ranks) is None:
+            print(f"{folder}: {ranks.tasks} ranks are queued, and a job that finishes; see `steptp status {folder}`")
+            return
     bar: Any = tqdm(unit="source", desc=settings.name, disable=None)  # None: no bar where nobody looks
 
     def progress(done: int, of: int) -> None:

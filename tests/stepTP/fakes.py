@@ -1,6 +1,7 @@
 """A pool that answers from a script in threads of this process: nothing is compiled, and answers come at odd times."""
 
 import random
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,9 @@ VERDICT = {
     "max_ulp": 1.0,
     "bit_equal": True,
 }
+
+
+_ISL = threading.Lock()  # its library is for one thread of a process, as a worker has
 
 
 class FakePool:
@@ -90,7 +94,8 @@ def expand(payload: dict[str, Any]) -> Any:
 
     if len(payload["strategies"]) > 1 and uniform("expand", payload["leir"]) < 0.1:
         return Failure("crash", "expand", "the worker was lost: signal 11")
-    return real(payload)
+    with _ISL:
+        return real(payload)
 
 
 def verify(state: dict[str, Any]) -> Any:
