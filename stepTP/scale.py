@@ -76,11 +76,10 @@ def launch(config: Config, folder: Path, executor: Executor, ranks: Ranks) -> Re
 
     Raises NoExecutor, RunError (also where ranks failed: the message says where their logs are), ConfigError, OSError.
     """
-    _require("datatrove")
-    if executor == "ray":
-        _require("ray")
     if executor == "slurm" and not ranks.partition:
         raise NoExecutor("slurm needs a partition: give --partition")
+    for package in ("datatrove", "ray") if executor == "ray" else ("datatrove",):
+        _require(package)
     folder = folder.absolute()
     plan = planned_shards(config)
     with open_run(folder, identity(config)) as run:

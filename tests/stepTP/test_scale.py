@@ -99,6 +99,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_the_local_executor(built: dict[str, bytes], tmp_path: Path, at_once: int) -> None:
+    pytest.importorskip("datatrove")
     report = launch(CONFIG, tmp_path / "run", "local", Ranks(3, at_once))
     assert report is not None and report.second_pass
     assert files(tmp_path / "run") == built
@@ -111,6 +112,7 @@ def test_the_local_executor(built: dict[str, bytes], tmp_path: Path, at_once: in
 def test_a_rank_that_fails_ends_the_build_and_loses_nothing(
     built: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("datatrove")
     monkeypatch.setattr(scale, "MakeShards", Broken)
     with pytest.raises(OSError, match="No space left"):
         launch(CONFIG, tmp_path / "run", "local", Ranks(2, 1))
@@ -122,6 +124,7 @@ def test_a_rank_that_fails_ends_the_build_and_loses_nothing(
 @pytest.mark.slow
 def test_ray_on_one_machine(built: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two ranks at once, in worker processes of a Ray that starts and ends here."""
+    pytest.importorskip("datatrove")
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     ray.init(num_cpus=2, include_dashboard=False)
@@ -158,6 +161,7 @@ def test_slurm_gets_the_ranks_and_then_a_job_that_finishes(
     built: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`sbatch` and `srun` are stand-ins that run the scripts at once; the scripts are datatrove's."""
+    pytest.importorskip("datatrove")
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in (("sbatch", SBATCH.format(python=sys.executable)), ("srun", SRUN), ("scontrol", SCONTROL)):
