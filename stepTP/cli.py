@@ -20,6 +20,7 @@ from stepTP.commands import (
     language,
     listing,
     measure,
+    overlap,
     publishing,
     rows,
     scoring,
@@ -55,6 +56,8 @@ app.add_typer(evaluating.evaluation, name="eval")
 app.command("export")(export.export)
 app.command("push")(publishing.push)
 app.command("stats")(rows.stats)
+app.command("balance")(overlap.balance)
+app.command("decontaminate")(overlap.decontaminate)
 app.command("show")(rows.show)
 
 # The errors that a person meets, by module: one whose module is not loaded was not raised.
