@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import tvm
@@ -26,6 +27,7 @@ from tvm.tirx.buffer import buffer_data_pointer_type
 from tvm.tirx.stmt import Return
 
 from leir.analysis.access import Tensor, tensors, tensors_in
+from leir.analysis.kernels import BYTES
 from leir.edit import walk
 from leir.lowering.build import device_source, load, translate_entries
 from leir.lowering.cuda import compile_kernels, kernels_of_source
@@ -34,12 +36,14 @@ from leir.lowering.fill import owned_dimensions, with_fills
 from leir.lowering.kernels import host_body
 from leir.lowering.names import Names, Storage, Target, buffer_type
 from leir.lowering.numbers import integer
+from leir.lowering.packed import Packed
 from leir.lowering.parameters import parameters
 from leir.lowering.serial import serial_body
 from leir.syntax import Alloc, Declaration, DType, Program, Stmt
 
 KEPT = 2048  # functions that a process keeps; a loaded library of one takes some 30 KiB
 _ANY_VALUE = 15  # TVM's number for the value of a packed argument, as `tvm_struct_get` counts fields
+_TOGETHER = 64 << 20  # bytes of buffers that runs on a GPU have together
 _CPU = 1
 
 Function = Callable[..., Any]
@@ -69,23 +73,39 @@ class NestSequence:
     target: Target
     calls: tuple[tuple[Function, tuple[str, ...]], ...]
 
+    @property
+    def together(self) -> int:
+        """How many runs `run_each` takes at most: on `cuda` some 64 MiB of buffers, elsewhere one."""
+        if self.target == "llvm":
+            return 1
+        return max(_TOGETHER // max(sum(prod(t.shape) * BYTES[t.dtype] for t in self.parameters), 1), 1)
+
     def run(self, buffers: Mapping[str, Array]) -> None:
         """As `Executable.run`. Raises BufferMismatch."""
-        arrays = [checked_buffer(tensor, buffers) for tensor in self.parameters]
-        passed = [as_passed(tensor, array) for tensor, array in zip(self.parameters, arrays, strict=True)]
+        self.run_each([buffers])
+
+    def run_each(self, runs: Sequence[Mapping[str, Array]]) -> None:
+        """As `run`, on several sets of buffers. On `cuda` all of them go there, run, and come back together."""
+        arrays = [checked_buffer(tensor, buffers) for buffers in runs for tensor in self.parameters]
+        wanted = self.parameters * len(runs)
+        passed = [as_passed(tensor, array) for tensor, array in zip(wanted, arrays, strict=True)]
         names = [tensor.name for tensor in self.parameters]
         if self.target == "llvm":
-            addresses = {n: ctypes.c_void_p(a.ctypes.data) for n, a in zip(names, passed, strict=True)}
-            for function, taken in self.calls:
-                function(*[addresses[name] for name in taken])
+            for start in range(0, len(passed), max(len(names), 1)):
+                own = passed[start : start + len(names)]
+                self._call({n: ctypes.c_void_p(a.ctypes.data) for n, a in zip(names, own, strict=True)})
         else:
             device = tvm.cuda(0)
-            on_device = {name: tvm.runtime.tensor(array, device) for name, array in zip(names, passed, strict=True)}
-            for function, taken in self.calls:
-                function(*[on_device[name] for name in taken])
+            packed = Packed(passed, device)
+            for start in range(0, len(passed), max(len(names), 1)):
+                self._call(dict(zip(names, packed.tensors[start : start + len(names)], strict=True)))
             device.sync()
-            passed = [on_device[name].numpy() for name in names]
-        take_results(self.parameters, arrays, passed)
+            passed = packed.take_back()
+        take_results(wanted, arrays, passed)
+
+    def _call(self, given: Mapping[str, Any]) -> None:
+        for function, taken in self.calls:
+            function(*[given[name] for name in taken])
 
     def new_buffers(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """As `Executable.new_buffers`."""

@@ -3,13 +3,17 @@
 Outputs and global temporaries are poisoned before every run, inputs must come out as they went in, and every draw runs
 twice, the second time over another poison: whatever a program reads before it has written it, or does not write, shows
 as NaN or as a difference between the two runs. Lifetimes of `s` and `l` tensors are poisoned by the compiled code.
+
+The first draw runs alone, so that most wrong programs cost no more than that. Where runs cost less together, as on a
+GPU, the others run so.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +32,18 @@ class Runnable(Protocol):
         ...
 
     def run(self, buffers: dict[str, Array]) -> None: ...
+
+
+@runtime_checkable
+class RunnableTogether(Runnable, Protocol):
+    """A compiled program whose runs cost less together (`leir.lowering.NestSequence`)."""
+
+    @property
+    def together(self) -> int:
+        """How many runs go together, at most."""
+        ...
+
+    def run_each(self, runs: Sequence[dict[str, Array]]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +68,7 @@ def observe(program: Runnable, trials: Sequence[Trial], judged: Judged | None = 
     judged = {} if judged is None else judged
     differences: list[Difference] = []
     outputs: list[Outputs] = []
-    for number, trial in enumerate(trials):
-        found, problem = _run_twice(program, trial)
+    for number, (trial, found, problem) in enumerate(_outcomes(program, trials)):
         outputs.append(found)
         key = (number, _digest(found))
         difference = judged[key] if key in judged else judge(trial, found)
@@ -66,6 +81,16 @@ def observe(program: Runnable, trials: Sequence[Trial], judged: Judged | None = 
     return Conduct(reduce(worse, differences), tuple(outputs))
 
 
+def _outcomes(program: Runnable, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outputs, str | None]]:
+    """What the program does on each trial, in order: its outputs, and what speaks against it besides their values."""
+    together = max(program.together // 2, 1) if isinstance(program, RunnableTogether) else 1
+    left, size = iter(trials), 1
+    while group := tuple(islice(left, size)):
+        for trial, (found, problem) in zip(group, _run_twice(program, group), strict=True):
+            yield trial, found, problem
+        size = together
+
+
 def _digest(outputs: Outputs) -> bytes:
     """Equal for equal bits alone."""
     state = hashlib.sha256()
@@ -74,26 +99,36 @@ def _digest(outputs: Outputs) -> bytes:
     return state.digest()
 
 
-def _run_twice(program: Runnable, trial: Trial) -> tuple[Outputs, str | None]:
-    first, problem = _run(program, trial, poison_again=False)
-    second, _ = _run(program, trial, poison_again=True)
-    for name, array in first.items():
-        if not same_bits(array, second[name]):
-            problem = problem or f"{name} differs between two runs on the same inputs"
-    return first, problem
+def _run_twice(program: Runnable, trials: Sequence[Trial]) -> list[tuple[Outputs, str | None]]:
+    """The outputs of the first of two runs on each trial, and what is wrong with the two."""
+    runs = [_buffers(program, trial, poison_again=again) for trial in trials for again in (False, True)]
+    if len(trials) > 1 and isinstance(program, RunnableTogether):
+        program.run_each(runs)
+    else:
+        for buffers in runs:
+            program.run(buffers)
+    result: list[tuple[Outputs, str | None]] = []
+    for number, trial in enumerate(trials):
+        first, second = runs[2 * number : 2 * number + 2]
+        changed = [name for name, array in trial.inputs.items() if not _same_memory(first[name], array)]
+        problem = f"input {changed[0]} is changed by the run" if changed else None
+        outputs = {name: first[name] for name in trial.expected}
+        for name, array in outputs.items():
+            if not same_bits(array, second[name]):
+                problem = problem or f"{name} differs between two runs on the same inputs"
+        result.append((outputs, problem))
+    return result
 
 
-def _run(program: Runnable, trial: Trial, poison_again: bool) -> tuple[Outputs, str | None]:
+def _buffers(program: Runnable, trial: Trial, *, poison_again: bool) -> dict[str, Array]:
+    """Fresh buffers for a run: copies of the inputs, and everything else poisoned."""
     inputs = {name: np.array(array, order="C") for name, array in trial.inputs.items()}
     buffers = program.new_buffers(inputs)
     if poison_again:
         for name, array in buffers.items():
             if name not in inputs:
                 array[...] = _other_poison(array)
-    program.run(buffers)
-    changed = [name for name, array in inputs.items() if not _same_memory(array, trial.inputs[name])]
-    problem = f"input {changed[0]} is changed by the run" if changed else None
-    return {name: buffers[name] for name in trial.expected}, problem
+    return buffers
 
 
 def _other_poison(array: Array) -> float | int | bool:

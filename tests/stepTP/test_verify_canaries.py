@@ -5,7 +5,7 @@ for the verification alone must refuse what it can.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -150,3 +150,38 @@ def test_outputs_are_judged_once_and_others_anew() -> None:
     assert len(judged) == len(found)
     assert observe(Scaled(), found, judged).difference.problem is not None
     assert len(judged) == len(found) + 1
+
+
+class Grouped:
+    """A program whose runs cost less together, up to four of them, as on a GPU; in one run it is off by a hundredth."""
+
+    together = 4
+    new_buffers = staticmethod(lambda inputs: compiled(SOFTMAX).new_buffers(inputs))
+
+    def __init__(self, off: int | None) -> None:
+        self.off, self.sizes = off, list[int]()
+
+    def run(self, buffers: dict[str, Any]) -> None:
+        self.run_each([buffers])
+
+    def run_each(self, runs: Sequence[dict[str, Any]]) -> None:
+        for buffers in runs:
+            compiled(SOFTMAX).run(buffers)
+        start = sum(self.sizes)
+        self.sizes.append(len(runs))
+        if self.off is not None and start <= self.off < start + len(runs):
+            runs[self.off - start]["C"] *= 1.01
+
+
+def test_runs_that_go_together_are_judged_as_they_are_alone() -> None:
+    found = trials(SOFTMAX).trials
+    assert len(found) >= 5
+    right = Grouped(None)
+    assert observe(right, found).difference == observe(compiled(SOFTMAX), found).difference
+    assert right.sizes[:3] == [1, 1, 4] and sum(right.sizes) == 2 * len(found)
+    early, late = Grouped(0), Grouped(2 * len(found) - 2)
+    assert "normal/0" in (observe(early, found).difference.problem or "")
+    assert early.sizes == [1, 1]  # most wrong programs cost no more than the first draw
+    conduct = observe(late, found)
+    assert found[-1].draw.name in (conduct.difference.problem or "") and len(conduct.outputs) == len(found)
+    assert "differs between two runs" in (observe(Grouped(7), found).difference.problem or "")
