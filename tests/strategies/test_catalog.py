@@ -185,6 +185,12 @@ def test_arguments_may_address_anything() -> None:
         for name, kind in (("loop_parallelization", "parallel"), ("loop_unrolling", "unrolled"), ("loop_binding", "tx"),
                            ("loop_vectorization", "vectorised")):  # fmt: skip
             steps += [strategy(name)(path=path, kind=kind) for kind in (kind, "serial")]  # pyright: ignore[reportCallIssue]
+        steps += [strategy("tensor_split_to_decouple_operators")(path=path, axis=axis, at=3) for axis in ("i", "j", "")]  # pyright: ignore[reportCallIssue]
+        steps += [
+            strategy("tensor_concat_to_fuse_operators")(path=path, other=other, axis=axis)  # pyright: ignore[reportCallIssue]
+            for other in paths
+            for axis in ("i", "")
+        ]
         steps += [strategy("loop_reorder")(outer=path, inner=inner) for inner in paths]  # pyright: ignore[reportCallIssue]
         steps += [
             strategy("partially_equivalent_then_correct")(nests=(path, other), along=along)  # pyright: ignore[reportCallIssue]

@@ -111,6 +111,10 @@ PATTERNS = (
     L^{5,6}_{i,j}[C_{i,j}=(W_j+A_{i,j})/F_{i,j}+W_j/F_{i,j}-A_{i,j}/(2.0+abs(W_j));]
     L^{5,6}_{i,j}[D_{i,j}=0.5*A_{i,j}*F_{i,j}/F_{i,j}+1.0/(1.0/(1.0+W_j*W_j));]
     L^{5,6}_{i,j}[E_{i,j}=A_{i,j}*W_j*A_{i,j}/F_{i,j}*0.25+W_j-A_{i,j}+A_{i,j};]""",
+    # projections of one input, under other names; activations of two tensors; halves of one result
+    """in A_{4,6},W_{6,5},X_{3,6};out C_{4,5},D_{3,4},E_4,F_4;
+    L^{4,5,6}_{i,j,k}[C_{i,j}+=A_{i,k}*W_{k,j};] L^{3,4,6}_{x,y,z}[D_{x,y}+=A_{y,z}*X_{x,z};]
+    L^2_i[E_i=exp(A_{i,0})*0.5;] L^2_{i=2}[E_i=0.5*exp(A_{i-1,1});] L^4_i[F_i=exp(E_i*0.1)*0.5;]""",
     # a padded convolution, strided, on blocks
     """in A_{2,7,7},W_{3,2,3,3};out C_{3,3,3};
     B^3_{bx}L^{3,3,2,3,3}_{y,x,c,u,v}(y*2+u>=1&&x*2+v>=1)[C_{bx,y,x}+=A_{c,y*2+u-1,x*2+v-1}*W_{bx,c,u,v};]""",

@@ -1,0 +1,253 @@
+"""Cuts one axis of an operator in two: slices of its operands, a nest for each part, and the parts put together.
+
+    Before    K^{n}_{x}[C_{x}=f(A_{x});]
+    After     L^{k}_{x}[S_{x}=A_{x};] L^{n-k}_{x}[T_{x}=A_{x+k};]
+              K^{k}_{x}[R_{x}=f(S_{x});] K^{n-k}_{x}[Q_{x}=f(T_{x});]
+              L^{k}_{x}[C_{x}=R_{x};] L^{n-k}_{x}[C_{x+k}=Q_{x};]
+
+The nest at `path` holds one equation; `axis` is the variable of one of its loops, and the first part takes its first
+`at` iterations. On a spatial axis, one that the result is subscripted by, the parts are put side by side. On a
+reduction axis each part accumulates into a temporary of its own, and both are combined by the operator. Operands that
+the axis runs over are sliced where their subscripts are plain variables; a window (`A_{x+u}`) is read in place.
+
+Legal when: no two results are stored in one element, the nest does not read its result, and where it accumulates its
+terms may be regrouped. That subscripts stay in range and that all parts are written is proved again.
+
+Pays when: the parts can run at once or in different places, each fits a memory that the whole does not, or they are to
+be scheduled differently. The price is a copy of each slice, which compute_inline takes away again, and of the results.
+
+Inverse: tensor_concat_to_fuse_operators, on a spatial axis.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import ClassVar
+
+from pydantic import Field
+
+from leir.edit import dtypes, enclosing, iterations_around, map_expression, replace_at, variables_of, walk_with
+from leir.printer import expression_text, header_text, statement_text
+from leir.syntax import Access, AssignOp, DType, Equation, Expr, Guard, Path, Program, Stmt
+from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
+from strategies.blocks import reorderable_accumulations
+from strategies.work import (
+    Work,
+    copy_of,
+    declared,
+    into,
+    keeps_order_of_terms,
+    moved,
+    moved_access,
+    new_names,
+    out_of,
+    plain_reads,
+    reads_tensor,
+    result_entry,
+    results_lie_apart,
+    work_at,
+    works,
+)
+
+WORDS: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum"}
+
+
+class TensorSplitToDecoupleOperators(Strategy):
+    name: ClassVar[str] = "tensor_split_to_decouple_operators"
+    level: ClassVar[Level] = "graph"
+    bit_exact: ClassVar[BitExact] = "depends"
+    choice: ClassVar[tuple[str, ...]] = (
+        "The {extent} iterations of {spatial_axis} in the nest at {path} write elements of {target} that lie apart: "
+        "the first {first} and the other {second} have nothing to do with each other.",
+        "{equation} reduces over {reduced_axis}. Its {extent} terms can be taken in two groups, {first} and {second}, "
+        "that meet only at the end.",
+        "In {equation}, {spatial_axis} runs over {slices} and over the result alike, so that a slice of the operands "
+        "gives a slice of {target}.",
+        "All {extent} terms of {equation} go into one {word}, one after the other. Two partial ones, of {first} and "
+        "{second} terms, need not wait for each other.",
+        "{header} is one piece of work; cut at {first} along {axis}, it is two that can be placed and scheduled apart.",
+        "The nest at {path} reads {slices} along {axis}: a slice of {first} and one of {second} are the operands of "
+        "two operators.",
+        "As a whole the nest at {path} has {iterations} iterations; cut along {axis}, none of its parts has more than "
+        "{largest}.",
+        "Along {axis}, the operator at {path} is {extent} long. Two operators of {first} and {second} do the same.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "Slices of {slices} are copied first; a nest computes {entry} from one, another {other_entry} from the other, "
+        "and copies bring both to {target}.",
+        "The nest becomes two, {header_first} for {entry} and {header_second} for {other_entry}, and {target} takes "
+        "their results in turn.",
+        "{count} statements take the place of the nest at {path}; the two that do its work end in {first_equation} and "
+        "{second_equation}.",
+        "{equation} becomes {first_equation} and {second_equation}, and {combining} puts their results together.",
+        "Instead of one {word} over {reduced_axis} there are two partial ones, {entry} and {other_entry}; {combining} "
+        "combines them.",
+        "The first {first} iterations of {axis} get a nest of their own, with {entry} as its result; the other "
+        "{second} get another, with {other_entry}.",
+        "{slices} come in slices now, {count_slices} in all, each read by one of two nests: {header_first} and "
+        "{header_second}.",
+        "{target} is no longer written by the nest itself: {combining}, once {entry} and {other_entry} are there.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "The two operators are independent: they may run at once, or be tiled and bound differently. {exact_target} is "
+        "computed from the same operands in the same order, so every bit stays.",
+        "Each part takes its terms in the order they had, and the parts are combined last: that groups the terms of "
+        "{rounded_target} anew, so results agree to rounding.",
+        "The equation runs as often as before, {runs} times in all; {copied} elements are copied besides, until "
+        "compute_inline takes the copies of operands away. {bits}",
+        "Neither part waits for the other, and no work is done twice: {runs} runs before, as many after. {bits}",
+        "{target} is written by copies now, and the two operators write {entry} and {other_entry}. {bits}",
+        "Neither part waits for the other. What they cost is the copies around them. {bits}",
+        "A part of {largest} iterations needs less room for its operands than all {iterations} do. {bits}",
+        "The two nests can take different ways from here: other orders, tiles or bindings. {bits}",
+    )
+
+    path: Path
+    axis: str
+    at: int = Field(ge=1)
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["TensorSplitToDecoupleOperators"]:
+        for work in works(program):
+            for loop in () if reads_tensor(work, work.target) else work.loops:
+                cut = loop.variable in variables_of(work.equation.target) or work.equation.op != "="
+                if cut and loop.extent > 1:
+                    power = 1 << (loop.extent - 1).bit_length() - 1
+                    sizes = dict.fromkeys((loop.extent // 2, power, 1))
+                    yield from (cls(path=work.path, axis=loop.variable, at=at) for at in sizes)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        statement = statement_or_none(program, self.path)
+        work = work_at(program, self.path) if statement is not None else None
+        evidence = f"{describe_at(program, self.path)}, not a perfect nest around one equation"
+        if work is not None:
+            evidence = f"{header_text(work.levels)} holds {statement_text(work.equation)} and nothing else"
+        yield Fact("nest-holds-one-equation", work is not None, evidence)
+        assert work is not None
+        loop = work.axis(self.axis)
+        evidence = f"the loops of {path_text(self.path)} are {listed(one.variable for one in work.loops) or 'none'}"
+        if loop is not None:
+            evidence = f"{self.axis} is a loop of {loop.extent} of the nest"
+        yield Fact("axis-is-a-loop-of-the-nest", loop is not None, evidence)
+        assert loop is not None
+        inside = self.at < loop.extent
+        yield Fact("cut-is-inside", inside, f"the first part has {self.at} of {counted(loop.extent, 'iteration')}")
+        text = statement_text(work.equation)
+        evidence = f"{text} reduces over {self.axis}"
+        if loop in work.spatial:
+            evidence = f"{self.axis} is in the subscripts of the result of {text}"
+        fits = loop in work.spatial or work.equation.op != "="
+        if not fits:
+            evidence = f"{text} overwrites one result along {self.axis}"
+        yield Fact("axis-is-spatial-or-reduced", fits, evidence)
+        read = reads_tensor(work, work.target)
+        evidence = f"the nest {'reads' if read else 'does not read'} {work.target}, which it writes"
+        yield Fact("result-is-not-read-inside", not read, evidence)
+        apart = results_lie_apart(program, work)
+        evidence = f"no two results of {text} go to one element"
+        yield Fact("results-lie-apart", apart, evidence if apart else f"{evidence}: not provable")
+        free = work.equation.op == "=" or work.equation_path in reorderable_accumulations(program, self.path)
+        evidence = f"{text} stores" if work.equation.op == "=" else f"the terms of {text} may be regrouped"
+        yield Fact(
+            "terms-may-be-regrouped", free, evidence if free else f"{text} cuts each partial result to an integer"
+        )
+
+    def rewrite(self, program: Program) -> Program:
+        cut = self._cut(program)
+        return declared(replace_at(program, self.path, *cut.statements), cut.new)
+
+    def is_bit_exact(self, program: Program) -> bool:
+        work = work_at(program, self.path)
+        assert work is not None
+        loop = work.axis(self.axis)
+        if loop in work.spatial:
+            return keeps_order_of_terms(program, work)
+        return work.equation_path in reorderable_accumulations(program, self.path, exact=True)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        work, cut = work_at(before, self.path), self._cut(before)
+        assert work is not None
+        loop = work.axis(self.axis)
+        assert loop is not None
+        result = {
+            "path": path_text(self.path),
+            "axis": self.axis,
+            "spatial_axis" if loop in work.spatial else "reduced_axis": self.axis,
+            "header": header_text(work.levels),
+            "target": work.target,
+            "equation": statement_text(work.equation).rstrip(";"),
+            "extent": str(loop.extent),
+            "first": str(self.at),
+            "second": str(loop.extent - self.at),
+            "entry": expression_text(cut.entries[0]),
+            "other_entry": expression_text(cut.entries[1]),
+            "count": str(len(cut.statements)),
+            "header_first": header_text(cut.works[0].levels),
+            "header_second": header_text(cut.works[1].levels),
+        }
+        equations = [
+            statement_text(node).rstrip(";")
+            for s in cut.statements
+            for _, node in walk_with(s)
+            if isinstance(node, Equation)
+        ]
+        result["first_equation"], result["second_equation"] = equations[-4:-2]
+        result["combining"] = listed(equations[-2:])
+        if work.equation.op != "=" and loop not in work.spatial:
+            result["word"] = WORDS[work.equation.op]
+        if cut.sliced:
+            result["slices"], result["count_slices"] = listed(cut.sliced), str(len(equations) - 4)
+        exact = self.is_bit_exact(before)
+        result["exact_target" if exact else "rounded_target"] = work.target
+        result["bits"] = "Every bit stays." if exact else "The terms are grouped anew, so results agree to rounding."
+        guarded = any(isinstance(level, Guard) for level in work.levels)
+        outside = [level for _, level in enclosing(before, self.path)]
+        if not guarded and not any(isinstance(level, Guard) for level in outside):
+            runs = iterations_around(before, self.path) * prod(one.extent for one in work.loops)
+            result["runs"] = result["iterations"] = str(runs)
+            result["largest"] = str(runs // loop.extent * max(self.at, loop.extent - self.at))
+            result["copied"] = str(sum(prod(shape) for _, _, shape in cut.new))
+        del after
+        return result
+
+    def _cut(self, program: Program) -> "_Cut":
+        work = work_at(program, self.path)
+        assert work is not None
+        loop = work.axis(self.axis)
+        assert loop is not None
+        names, types = new_names(program), dtypes(program)
+        reads = [access for access in plain_reads(program, work) if self.axis in variables_of(access)]
+        slices: list[Stmt] = []
+        new: list[tuple[str, DType, tuple[int, ...]]] = []
+        parts: list[Work] = []
+        for first, extent in ((0, self.at), (self.at, loop.extent - self.at)):
+            part = moved(work, loop, loop.first + first, extent)
+            entries: dict[Expr, Access] = {}
+            for read in reads:
+                access = moved_access(read, loop, loop.first + first)
+                entry = entries[access] = Access(next(names), part.indices_of(access))
+                slices.append(copy_of(part, access, entry))
+                new.append((entry.tensor, types[access.tensor], part.shape_of(entry)))
+            value = map_expression(part.equation.value, lambda e, known=entries: known.get(e, e))
+            parts.append(replace(part, equation=replace(part.equation, value=value)))
+        results = [result_entry(next(names), part) for part in parts]
+        for entry, part in zip(results, parts, strict=True):
+            new.append((entry.tensor, types[work.target], part.shape_of(entry)))
+        nests = [into(part, entry) for part, entry in zip(parts, results, strict=True)]
+        out = [out_of(part, entry) for part, entry in zip(parts, results, strict=True)]
+        sliced = tuple(dict.fromkeys(access.tensor for access in reads))
+        return _Cut((*slices, *nests, *out), tuple(new), tuple(results), tuple(parts), sliced)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What takes the place of the nest: its statements, the temporaries, and the results of the two works.
+
+    `sliced`: the operands that are.
+    """
+
+    statements: tuple[Stmt, ...]
+    new: tuple[tuple[str, DType, tuple[int, ...]], ...]
+    entries: tuple[Access, ...]
+    works: tuple[Work, ...]
+    sliced: tuple[str, ...]
