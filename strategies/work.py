@@ -6,6 +6,7 @@ What `tensor_split_to_decouple_operators` and `tensor_concat_to_fuse_operators` 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from leir.analysis.affine import is_exact
 from leir.analysis.box import as_expression, as_sum, plus
 from leir.analysis.matching import is_of_indices
 from leir.analysis.reduction import writes_apart
@@ -25,6 +26,7 @@ from leir.edit import (
     walk_expression,
 )
 from leir.names import substitute_in, tensor_names, tensor_sequence
+from leir.printer import expression_text
 from leir.syntax import Access, Alloc, DType, Equation, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
 from strategies.blocks import reorderable_accumulations
 from strategies.parts import conditions_of
@@ -189,6 +191,20 @@ def declared(program: Program, tensors: Iterable[tuple[str, DType, tuple[int, ..
     default = program.outputs[0].dtype
     allocs = [Alloc(name, dtype, "g", shape) for name, dtype, shape in tensors if dtype != default]
     return insert_at(program, (0,), *allocs) if allocs else program
+
+
+def why_guards_are_open(work: Work) -> str:
+    """Why it is not known for which results a guard of the nest lets a term through; empty if it is.
+
+    A temporary that is filled and then gets no term must not be read: the language counts on a write.
+    """
+    for level in work.levels:
+        if isinstance(level, Guard):
+            names = {name: name for name in sorted(variables_of(level.condition))}
+            known = level in work.closed(work.spatial) or is_exact(level.condition, names)
+            if any(accesses(level.condition)) or not known:
+                return f"the guard {expression_text(level.condition)} is no condition on loops that is decided here"
+    return ""
 
 
 def results_lie_apart(program: Program, work: Work) -> bool:

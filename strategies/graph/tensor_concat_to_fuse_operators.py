@@ -53,7 +53,16 @@ from strategies.base import (
     statement_or_none,
 )
 from strategies.blocks import reorderable_accumulations
-from strategies.work import Work, declared, keeps_order_of_terms, reads_tensor, results_lie_apart, work_at, works
+from strategies.work import (
+    Work,
+    declared,
+    keeps_order_of_terms,
+    reads_tensor,
+    results_lie_apart,
+    why_guards_are_open,
+    work_at,
+    works,
+)
 
 NEAR = 4  # nests of one shape that candidates pair with each
 
@@ -156,6 +165,8 @@ class TensorConcatToFuseOperators(Strategy):
         read = [target for target in (one.target, other.target) if any(reads_tensor(w, target) for w in (one, other))]
         evidence = f"one of the nests reads {read[0]}" if read else f"neither nest reads {targets}"
         yield Fact("results-are-not-read", not read, evidence)
+        why = why_guards_are_open(one) or why_guards_are_open(other)
+        yield Fact("guards-are-known", not why, why or "no guard of the nests depends on more than their loops")
         apart = all(results_lie_apart(program, work) for work in (one, other))
         evidence = f"no two results of {text[0]} go to one element, nor of {text[1]}"
         yield Fact("results-lie-apart", apart, evidence if apart else f"{evidence}: not provable")

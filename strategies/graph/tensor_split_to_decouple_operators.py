@@ -45,6 +45,7 @@ from strategies.work import (
     reads_tensor,
     result_entry,
     results_lie_apart,
+    why_guards_are_open,
     work_at,
     works,
 )
@@ -143,6 +144,8 @@ class TensorSplitToDecoupleOperators(Strategy):
         read = reads_tensor(work, work.target)
         evidence = f"the nest {'reads' if read else 'does not read'} {work.target}, which it writes"
         yield Fact("result-is-not-read-inside", not read, evidence)
+        why = why_guards_are_open(work)
+        yield Fact("guards-are-known", not why, why or "no guard of the nest depends on more than its loops")
         apart = results_lie_apart(program, work)
         evidence = f"no two results of {text} go to one element"
         yield Fact("results-lie-apart", apart, evidence if apart else f"{evidence}: not provable")

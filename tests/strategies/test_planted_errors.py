@@ -220,6 +220,7 @@ PLANTED = (
 # What several strategies share: module, function, the right text, the wrong one, and the strategies that must show it.
 SHARED = (
     ("strategies.work", "keeps_order_of_terms", "is_whole and", "True and", ("tensor_split_to_decouple_operators", "tensor_concat_to_fuse_operators")),
+    ("strategies.work", "why_guards_are_open", "if any(accesses(level.condition)) or not known:", "if False:", ("tensor_split_to_decouple_operators", "tensor_concat_to_fuse_operators")),
     ("strategies.work", "plain_reads", "not conditions_of(program, work.equation_path, within)", "True", ("tensor_split_to_decouple_operators",)),
     ("strategies.work", "Work.closed", "variables_of(g.condition) <= known and", "False and", ("tensor_split_to_decouple_operators", "tensor_concat_to_fuse_operators")),
     ("strategies.alike", "_laid", "if types[a.tensor] != types[b.tensor]:", "if False:", ("tensor_concat_to_fuse_operators",)),
