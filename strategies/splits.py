@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from leir.analysis.box import as_expression, as_sum
-from leir.analysis.intervals import Range, span
-from leir.analysis.ranges import ranges
-from leir.analysis.types import Weak, computing_type, is_float, type_of
-from leir.analysis.values import Ranges
+from leir.analysis.intervals import Range
+from leir.analysis.types import Weak, is_float, type_of
 from leir.edit import accesses, dtypes, expression_at, loops_around, statement_at, variables_of, walk, walk_expression
 from leir.names import substitute_in
 from leir.printer import expression_text
@@ -29,25 +26,8 @@ from leir.syntax import (
     operands,
     reads,
 )
+from strategies.algebra import bounded
 from strategies.base import listed, path_text
-
-LARGEST_INPUT = 2.0**20  # of f32, bf16 and f64: far beyond what models are fed, far below where products overflow
-_LARGEST_F16 = 65504.0
-
-
-def ordinary(program: Program) -> Ranges:
-    """The ranges of a program for inputs that are finite and not huge."""
-    return _ordinary(program)
-
-
-@lru_cache(maxsize=32)
-def _ordinary(program: Program) -> Ranges:
-    assume: dict[str, Range] = {}
-    for declaration in program.inputs:
-        if is_float(declaration.dtype):
-            most = _LARGEST_F16 if declaration.dtype == "f16" else LARGEST_INPUT
-            assume[declaration.tensor] = span(-most, most, computing_type(declaration.dtype))
-    return ranges(program, assume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +220,7 @@ def definition(program: Program, access: Access, before: Path) -> Expr | None:
 
     The equation stands ahead of the statement at `before`, without guards, under plain subscripts.
     """
-    writes = ordinary(program).writes.get(access.tensor, ())
+    writes = bounded(program).writes.get(access.tensor, ())
     if len(writes) != 1 or writes[0].path[:1] >= before[:1]:
         return None
     write = writes[0]

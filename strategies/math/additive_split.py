@@ -25,6 +25,7 @@ from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.edit import expression_at, replace_expression_at, statement_at
 from leir.printer import expression_text, statement_text
 from leir.syntax import Binary, Call, Equation, Expr, Path, Place, Program
+from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
 from strategies.splits import (
     Part,
@@ -35,7 +36,6 @@ from strategies.splits import (
     largest_of,
     loop_names,
     occurs_elsewhere,
-    ordinary,
     other_products,
     part_at,
     parts,
@@ -150,9 +150,9 @@ class AdditiveSplit(Strategy):
         use = self.use(before, part, value)
         assert use is not None
         sizes = _Sizes.of(before, self.path, part, value)
-        bounded = f"{sizes.difference_text} is at most {sizes.ratio:.3g} times as large as {sizes.part_text}"
+        limit = f"{sizes.difference_text} is at most {sizes.ratio:.3g} times as large as {sizes.part_text}"
         if _exponent_of(part) is not None:
-            bounded = f"{sizes.difference_text}, in an exponent, is never larger than {sizes.most:.3g}"
+            limit = f"{sizes.difference_text}, in an exponent, is never larger than {sizes.most:.3g}"
         result = {
             "path": path_text(self.path),
             "part": sizes.part_text,
@@ -162,7 +162,7 @@ class AdditiveSplit(Strategy):
             "use": use.what,
             "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
             "dtype": part.dtype,
-            "bounded": bounded,
+            "bounded": limit,
         }
         match use.kind:
             case "quotient":
@@ -217,7 +217,7 @@ class _Sizes:
 
     @staticmethod
     def of(program: Program, path: Path, part: Part, value: Expr) -> "_Sizes":
-        found = ordinary(program)
+        found = bounded(program)
         own = found.at(Place(path, part.within))
         difference = found.of(Binary("-", part.expression, value), path)
         text = expression_text(part.expression)
@@ -252,10 +252,10 @@ class _Sizes:
         """The roundings that the split adds, and those that are spare: relative to the part, or to exp of it."""
         outer = _exponent_of(part)
         if outer is not None:
-            used = spare_where_used(ordinary(program), path, part.within[:outer], math.inf)
+            used = spare_where_used(bounded(program), path, part.within[:outer], math.inf)
             return self.most + largest_of(self.part), used + 4.0
         return self.ratio + 1.0, self.formed + spare_where_used(
-            ordinary(program), path, part.within, largest_of(self.part)
+            bounded(program), path, part.within, largest_of(self.part)
         )
 
 

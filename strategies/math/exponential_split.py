@@ -30,6 +30,7 @@ from leir.edit import replace_expression_at, statement_at
 from leir.names import substitute_in
 from leir.printer import expression_text, statement_text
 from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Loop, Path, Place, Program, Real, Select
+from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
 from strategies.splits import (
     Part,
@@ -39,7 +40,6 @@ from strategies.splits import (
     largest_of,
     loop_names,
     occurs_elsewhere,
-    ordinary,
     part_at,
     parts,
     reduced_over,
@@ -131,7 +131,7 @@ class ExponentialSplit(Strategy):
         assert use is not None
         exponents = _Exponents.of(program, self.path, ends, value)
         yield Fact("exponents-are-bounded", exponents.safe, exponents.text)
-        spare = spare_where_used(ordinary(program), self.path, self.within, math.inf)
+        spare = spare_where_used(bounded(program), self.path, self.within, math.inf)
         if exponents.is_between and use.kind == "sum" and is_from_exp(part.equation.value):
             spare = max(spare, RESCALED)  # the largest term is exp(0)*exp(0), and exact; each other may be rescaled
         need = exponents.need
@@ -209,7 +209,7 @@ def _ends(expression: Expr) -> tuple[Expr, Expr] | None:
 
 def _maxima_of(program: Program, path: Path, term: Expr) -> Iterator[Access]:
     """The elements of finished maxima that were taken over a term, among others."""
-    for writes in ordinary(program).writes.values():
+    for writes in bounded(program).writes.values():
         if len(writes) != 1 or writes[0].equation.op != "max=" or writes[0].path[:1] >= path[:1]:
             continue
         loops = [level.variable for level in writes[0].around if isinstance(level, Loop)]
@@ -233,7 +233,7 @@ class _Exponents:
 
     @staticmethod
     def of(program: Program, path: Path, ends: tuple[Expr, Expr], value: Expr) -> "_Exponents":
-        found: Ranges = ordinary(program)
+        found: Ranges = bounded(program)
         first = found.of(Binary("-", ends[0], value), path)
         second = found.of(Binary("-", value, ends[1]), path)
         dtype = first.dtype

@@ -24,6 +24,7 @@ from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.edit import expression_at, replace_expression_at, statement_at
 from leir.printer import expression_text, statement_text
 from leir.syntax import Access, Binary, Equation, Expr, Path, Place, Program
+from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
 from strategies.splits import (
     Part,
@@ -35,7 +36,6 @@ from strategies.splits import (
     largest_of,
     loop_names,
     occurs_elsewhere,
-    ordinary,
     other_products,
     part_at,
     parts,
@@ -122,7 +122,7 @@ class MultiplicativeSplit(Strategy):
         use = self.use(program, part, value)
         none = f"no sum from which {self.value} could go, no term that shares it, and no such quotient or product"
         yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else none)
-        found = ordinary(program)
+        found = bounded(program)
         own, by = found.at(Place(self.path, self.within)), found.of(value, self.path)
         nonzero = by.finite and smallest_of(by) > 0
         yield Fact("value-is-not-zero", nonzero, f"{self.value} is in {by}")
@@ -134,7 +134,7 @@ class MultiplicativeSplit(Strategy):
         kept, evidence = self._underflow(by.low, by.high, tiny(part.dtype))
         yield Fact("underflow-is-harmless", kept, evidence)
         spare = spare_where_formed(part.expression, found, self.path)
-        spare += spare_where_used(ordinary(program), self.path, self.within, largest_of(own))
+        spare += spare_where_used(bounded(program), self.path, self.within, largest_of(own))
         evidence = f"the split adds {ADDED:.0f} roundings, and {spare:.3g} are spare where {text} stands"
         yield Fact("roundings-are-spare", spare >= ADDED, evidence)
 
@@ -168,7 +168,7 @@ class MultiplicativeSplit(Strategy):
             "use": use.what,
             "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
             "dtype": part.dtype,
-            "range": str(ordinary(before).of(value, self.path)),
+            "range": str(bounded(before).of(value, self.path)),
         }
         match use.kind:
             case "sum":

@@ -2,22 +2,34 @@
 
     python -m tests.strategies.judging --seed 7 --seconds 500 --legal 2000
 
-walks over the patterns and random programs from a seed on until either limit is reached, and prints for each strategy
-how many steps were legal and which facts refused the others. It stops at the first wrong step.
+walks over the patterns, the programs of the case files and random programs from a seed on until either limit is
+reached, and prints for each strategy how many steps were legal and which facts refused the others. It stops at the
+first wrong step. With `--only`, a few steps of other strategies lead from state to state, and are not judged; with
+`--stress`, every step is judged on huge, zero, equal and denormal inputs too (`stress.py`), and the walks begin from
+f16 and f64 versions of programs too.
 """
 
 import argparse
 import time
 from collections import Counter
+from collections.abc import Iterator
 
+from leir.check import check
+from leir.edit import with_dtypes
+from leir.printer import to_text
+from leir.syntax import Program
 from strategies.base import Refused, usable
 from strategies.catalog import names, print_step, strategies
-from tests.programs import random_program
+from tests.programs import keyed, random_program
+from tests.strategies.cases import read_cases
 from tests.strategies.meaning import why_not_same
+from tests.strategies.stress import why_wrong_under_stress
 from tests.strategies.walks import Trial, programs, walk
 
+MOVERS = 6  # strategies that lead from state to state where others are looked at
 
-def judge(name: str, trials: list[Trial]) -> Counter[str]:
+
+def judge(name: str, trials: list[Trial], *, stress: bool = False) -> Counter[str]:
     """Asserts what holds for every trial, and counts them: by strategy, and by the fact that refused."""
     counts: Counter[str] = Counter()
     for trial in trials:
@@ -28,6 +40,9 @@ def judge(name: str, trials: list[Trial]) -> Counter[str]:
             continue
         problem = why_not_same(trial.program, step, outcome, name)
         assert not problem, f"{name}: {problem}"
+        if stress and (problem := why_wrong_under_stress(trial.program, outcome, name)):
+            shown = f"{print_step(step)} on\n{to_text(trial.program)}gives\n{to_text(outcome.program)}"
+            raise AssertionError(f"{name}: {problem}: {shown}")
         assert all(fact.holds and fact.evidence for fact in outcome.facts)
         terms = step.terms(trial.program, outcome.program)
         assert all(usable(sentences, terms) for sentences in (step.choice, step.change, step.effect)), print_step(step)
@@ -46,25 +61,46 @@ def table(counts: Counter[str]) -> str:
     return "\n".join(lines)
 
 
+def starts(number: int, seed: int, stress: bool) -> Iterator[tuple[str, Program]]:
+    """The programs of one round: a random one, and every tenth time the patterns and the programs of case files too."""
+    found = [(f"seed {seed + number}", random_program(seed + number))]
+    if number % 10 == 0:
+        cases = [(f"{name}: {case.title}", case.program()) for name in names() for case in read_cases(name)]
+        found = [*programs(range(0)), *cases, *found]
+    for name, program in found:
+        yield name, program
+        for dtype in ("f16", "f64") if stress else ():
+            other = with_dtypes(program, {"f32": dtype})
+            if other != program and not check(other):
+                yield f"{name} in {dtype}", other
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--seconds", type=float, default=500.0)
     arguments.add_argument("--legal", type=int, default=2000)
+    arguments.add_argument("--each", type=int, default=2, help="steps of a strategy that are tried at a state")
+    arguments.add_argument("--only", nargs="*", default=[], choices=names(), help="strategies that are looked at")
+    arguments.add_argument("--stress", action="store_true")
     options = arguments.parse_args()
+    others = [name for name in names() if options.only and name not in options.only]
     end = time.monotonic() + options.seconds
     counts: Counter[str] = Counter()
     tried = 0
     for number in range(options.legal):
-        patterns = list(programs(range(0))) if number % 10 == 0 else []
-        for name, program in [*patterns, (f"seed {options.seed + number}", random_program(options.seed + number))]:
-            if time.monotonic() > end or sum(n for key, n in counts.items() if key.endswith(" legal")) >= options.legal:
+        for name, program in starts(number, options.seed, options.stress):
+            legal = sum(n for key, n in counts.items() if key.endswith(" legal"))
+            if time.monotonic() > end or legal >= options.legal:
                 print(f"{tried} programs from seed {options.seed}, {time.process_time():.0f} s of processor time")
                 print(table(counts))
                 return
             key = f"{options.seed} {number} {name}"
-            for trial in walk(key, program, strategies(), depth=4, each=2):
-                counts += judge(key, [trial])
+            movers = [*keyed("movers", key).sample(others, min(MOVERS, len(others)))]
+            classes = tuple(cls for cls in strategies() if cls.name in movers or cls.name not in others)
+            for trial in walk(key, program, classes, depth=4, each=options.each, once=movers):
+                if trial.step.name not in others:
+                    counts += judge(key, [trial], stress=options.stress)
             tried += 1
 
 

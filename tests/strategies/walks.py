@@ -6,7 +6,7 @@ walk tries steps on a program, then goes on from one of the results, so that sta
 too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from leir.check import check
@@ -155,16 +155,21 @@ def programs(seeds: range) -> Iterator[tuple[str, Program]]:
 
 
 def walk(
-    name: str, program: Program, classes: tuple[type[Strategy], ...], *, depth: int, each: int | None
-) -> Iterator[Trial]:
-    """At every state of a walk of `depth` steps, `each` steps of every strategy (None: all of them), drawn by name."""
+    name: str, program: Program, classes: tuple[type[Strategy], ...], *, depth: int, each: int | None,
+    once: Collection[str] = (),
+) -> Iterator[Trial]:  # fmt: skip
+    """At every state of a walk of `depth` steps, `each` steps of every strategy (None: all of them), drawn by name.
+
+    Of the strategies that `once` names it is one step a state.
+    """
     assert not check(program), f"{name}: {check(program)}"
     for level in range(depth):
         legal: list[Trial] = []
         for cls in classes:
             steps = list(cls.candidates(program))
             draw = keyed(name, level, cls.name)
-            for step in steps if each is None else draw.sample(steps, min(each, len(steps))):
+            most = 1 if cls.name in once else len(steps) if each is None else each
+            for step in steps if most == len(steps) else draw.sample(steps, min(most, len(steps))):
                 trial = Trial(program, step, tried(step, program))
                 yield trial
                 if isinstance(trial.outcome, Applied):

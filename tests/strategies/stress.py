@@ -1,0 +1,99 @@
+"""Steps judged on inputs that suspect rounding and range: huge, zero, equal, denormal numbers, and all of these mixed.
+
+A bit-exact step must keep every bit. Any other must lie as near to the exact value as verification asks of the program
+before it (`stepTP.verify.analysis`): the tolerance is derived, element by element. Where none is known, because
+something overflows in any order of the sums, a step that is not bit-exact may compute anything.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leir.arrays import array_type
+from leir.interp import interpret
+from leir.interp.arithmetic import round_to
+from leir.syntax import Program
+from stepTP.verify.analysis import analyse
+from strategies.base import Applied
+from tests.programs import keyed, random_inputs
+
+KINDS = ("huge", "zeros", "equal", "denormal", "mixed")
+Arrays = dict[str, NDArray[np.generic]]
+_HUGE = {"f16": 100.0}  # 1e4 in other types
+_LEAST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
+_FLOOR = 2.0**-49  # of the magnitude: float64's own roundings
+
+
+def stress_inputs(program: Program, seed: int | str, kind: str) -> Arrays:
+    """Arrays whose floats are as the kind says; integers and flags as `random_inputs` draws them."""
+    result = dict(random_inputs(program, seed, "normal"))
+    for declaration in program.inputs:
+        if declaration.dtype not in _LEAST:
+            continue
+        draw = np.random.default_rng(keyed("stress", seed, kind, declaration.tensor).getrandbits(64))
+        shape = declaration.shape
+        kinds = np.full(shape, KINDS.index(kind)) if kind != "mixed" else draw.integers(0, 4, shape)
+        signs = draw.choice([-1.0, 1.0], shape)
+        choices = (
+            draw.standard_normal(shape) * _HUGE.get(declaration.dtype, 1e4),
+            np.zeros(shape) * signs,
+            np.full(shape, draw.standard_normal()),
+            signs * draw.integers(0, 9, shape) * _LEAST[declaration.dtype],
+        )
+        values = np.choose(kinds, choices)
+        if declaration.dtype == "bf16":
+            result[declaration.tensor] = np.asarray(round_to("bf16", values), np.float32)
+        else:
+            result[declaration.tensor] = values.astype(array_type(declaration.dtype))
+    return result
+
+
+def why_wrong_under_stress(program: Program, applied: Applied, seed: int | str) -> str:
+    """What is wrong with an applied step on some kind of inputs, in words; empty if nothing is."""
+    for kind in KINDS:
+        inputs, before, tolerances = _outcome(program, seed, kind)
+        with np.errstate(all="ignore"):
+            after = interpret(applied.program, inputs)
+        for name, expected in before.items():
+            found, tolerance = after[name], tolerances[name]
+            problem = _difference(expected, found, tolerance, applied.bit_exact)
+            if problem:
+                return f"{name} on {kind} inputs, {problem}"
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _outcome(
+    program: Program, seed: int | str, kind: str
+) -> tuple[Arrays, Arrays, dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]]:
+    """Inputs, what the program computes from them, and for each output the exact values with their tolerances."""
+    inputs = stress_inputs(program, seed, kind)
+    with np.errstate(all="ignore"):
+        outputs = interpret(program, inputs)
+    wide = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in inputs.items()}
+    exact = analyse(program, wide)
+    tolerances = {
+        name: (np.asarray(b.value, np.float64), np.asarray(b.error + _FLOOR * b.magnitude, np.float64))
+        for name, b in exact.items()
+    }
+    return inputs, outputs, tolerances
+
+
+def _difference(
+    expected: NDArray[np.generic],
+    found: NDArray[np.generic],
+    tolerance: tuple[NDArray[np.float64], NDArray[np.float64]],
+    bit_exact: bool,
+) -> str:
+    if np.array_equal(expected, found, equal_nan=expected.dtype.kind == "f"):
+        return ""
+    if bit_exact or expected.dtype.kind != "f":
+        return f"{expected} became {found}"
+    value, allowed = (part.reshape(expected.shape) for part in tolerance)
+    with np.errstate(all="ignore"):
+        off = np.abs(found.astype(np.float64) - value)
+        wrong = np.isfinite(allowed) & np.isfinite(value) & ~(off <= allowed)
+    if np.any(wrong):
+        return f"{found[wrong][:3]} is off by {off[wrong][:3]}, and {allowed[wrong][:3]} are allowed"
+    return ""
