@@ -19,7 +19,8 @@ from pydantic import ValidationError
 
 from stepTP.config import Verify
 from stepTP.identity import tool_versions
-from stepTP.manifest import load_manifest, locked
+from stepTP.manifest import locked
+from stepTP.publish.published import identity_of, is_published
 from stepTP.records import (
     Comparison,
     Machine,
@@ -210,21 +211,26 @@ def measure_run(
     again: bool = False,
     timeout_s: float = 300.0,
     progress: Callable[[int, int], None] | None = None,
+    table: Path | None = None,
 ) -> list[MeasurementRow]:
     """Times what the run's table lacks (`again`: everything), and returns the rows of what was asked for.
 
+    `table`: another file than the run's own; of a published folder, which has none to write, it must be given.
     `progress` hears how many subjects are done, of how many. Raises RunError where another process works in the folder,
     DeviceBusy, MeasureError, and what reading a run raises.
     """
-    load_manifest(folder)
+    identity_of(folder)
+    if table is None and is_published(folder):
+        raise MeasureError(f"{folder}: is a published dataset: name a file for the table with --table")
+    file = table or folder / TABLE
     rows: list[MeasurementRow] = []
     with ExitStack() as stack:
-        stack.enter_context(locked(folder))
+        stack.enter_context(locked(file.parent))
         stack.enter_context(device_alone(request.target))
         programs = [row for row in run_rows(folder, "programs") if isinstance(row, ProgramRow)]
         steps = [row for row in run_rows(folder, "steps") if isinstance(row, StepRow)]
-        append = stack.enter_context(appending(folder / TABLE))
-        known = {} if again else {row.id: row for row in read_measurements(folder / TABLE)}
+        append = stack.enter_context(appending(file))
+        known = {} if again else {row.id: row for row in read_measurements(file)}
         pool = stack.enter_context(_one_worker(request, timeout_s))
         groups = limited(states_of(programs, steps), limit)
         total = sum(len(states) + 1 for _, states in groups)
@@ -252,7 +258,7 @@ def _one_worker(request: Request, timeout_s: float) -> Pool:
 
 def verified_as(folder: Path, request: Request) -> Request:
     """The request with the draws and the seed of a run's own verification. Raises MeasureError, RunError."""
-    begun = load_manifest(folder).identity
+    begun = identity_of(folder)
     try:
         draws = Verify.model_validate(begun.config.get("verify", {})).draws
     except ValidationError as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stepTP.commands.show import InputError, Json, Target, name_of, print_json, print_table
+from stepTP.commands.show import InputError, Json, Target, name_of, print_json, print_table, require_place
 
 if TYPE_CHECKING:
     from stepTP.measurements import Request
@@ -24,6 +24,9 @@ def measure(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Measure what the table has already, too.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for one program.", min=1)] = 300.0,
+    table: Annotated[
+        Path | None, typer.Option(help="The file of the table; RUN/measurements.jsonl by default.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Time programs against their parents, their source and PyTorch. Continues where it was stopped.
@@ -39,9 +42,11 @@ def measure(
         raise InputError(f"{where}: no CUDA device here: give --target llvm, or measure where there is a GPU")
     request = Request(target.value, TimingPlan(repeats=repeats), sizes=dict(override(text) for text in set_ or []))
     if Path(where).is_dir():
-        rows = measured_run(Path(where), request, limit=limit, again=again, timeout=timeout)
-    elif set_ or limit or again:
-        raise InputError(f"{name_of(where)}: --set, --limit and --again are for the folder of a run")
+        if table is not None:
+            require_place(table)
+        rows = measured_run(Path(where), request, limit=limit, again=again, timeout=timeout, table=table)
+    elif set_ or limit or again or table:
+        raise InputError(f"{name_of(where)}: --set, --limit, --again and --table are for the folder of a run")
     else:
         rows = _file_rows(where, request, timeout)
     if json:
@@ -53,7 +58,13 @@ def measure(
 
 
 def measured_run(
-    folder: Path, request: "Request", *, limit: int | None = None, again: bool = False, timeout: float = 300.0
+    folder: Path,
+    request: "Request",
+    *,
+    limit: int | None = None,
+    again: bool = False,
+    timeout: float = 300.0,
+    table: Path | None = None,
 ) -> "list[MeasurementRow]":
     """`measure_run` with a progress bar, verified with the run's own draws."""
     from tqdm import tqdm
@@ -68,7 +79,7 @@ def measured_run(
 
     with bar:
         request = verified_as(folder, request)
-        return measure_run(folder, request, limit=limit, again=again, timeout_s=timeout, progress=progress)
+        return measure_run(folder, request, limit=limit, again=again, timeout_s=timeout, progress=progress, table=table)
 
 
 def _file_rows(file: str, request: "Request", timeout: float) -> "list[MeasurementRow]":

@@ -12,6 +12,7 @@ from stepTP import pipeline
 from stepTP.commands.publishing import push
 from stepTP.commands.show import InputError
 from stepTP.manifest import RunError
+from stepTP.measurements import MeasureError, Request, measure_run, verified_as
 from stepTP.publish.card import HISTORY, WHAT
 from stepTP.publish.features import columns_of, features_of, row_of
 from stepTP.publish.folder import PublishedStep, PublishError, publish
@@ -217,6 +218,12 @@ def test_what_the_hub_refuses_is_told(published: Path, hub: Hub, monkeypatch: py
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     with pytest.raises(PublishError, match=r"401.*: log in with a token"):
         upload(published, "tester/other")
+
+
+def test_a_published_folder_is_measured_into_a_table_apart(published: Path) -> None:
+    with pytest.raises(MeasureError, match="name a file for the table with --table"):
+        measure_run(published, Request("llvm"))
+    assert verified_as(published, Request("llvm")).seed == identity_of(published).seed
 
 
 def test_push_says_where_to(
