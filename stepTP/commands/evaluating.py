@@ -10,7 +10,7 @@ from stepTP.commands.show import InputError, Json, Target, print_json, print_tab
 
 if TYPE_CHECKING:
     from stepTP.evaluate.questions import Question
-    from stepTP.records import StepRow
+    from stepTP.records import ProgramRow, StepRow
 
 evaluation = typer.Typer(help="Evaluate models and policies on held-out programs.", no_args_is_help=True)
 
@@ -103,6 +103,106 @@ def single(
     else:
         _show_single(summary)
         print(f"\n{out / 'index.html'}")
+
+
+@evaluation.command("search")
+def search(
+    where: Annotated[Path, typer.Argument(help="The folder of a run, or a .jsonl file of its program rows.")],
+    out: Out,
+    search: Annotated[list[str] | None, typer.Option(help="A search; may be given again. Default: beam.")] = None,
+    policy: Annotated[list[str] | None, typer.Option(help="A policy; may be given again. Default: cost_model.")] = None,
+    family: Annotated[list[str] | None, typer.Option(help="Only this family; may be given again.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only programs of this split.")] = None,
+    limit: Annotated[int | None, typer.Option(help="So many programs, of all families in turn.", min=1)] = None,
+    evaluations: Annotated[int, typer.Option(help="States that a search may verify on a program.", min=1)] = 50,
+    measurements: Annotated[
+        int | None, typer.Option(help="Programs it may time; given, states are valued by timing them.", min=1)
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="That a search may take on a program.", min=1)] = None,
+    width: Annotated[int, typer.Option(help="Moves of a state that are taken; states that a beam keeps.", min=1)] = 4,
+    depth: Annotated[int, typer.Option(help="Moves in a row.", min=1)] = 8,
+    target: Annotated[Target, typer.Option(help="Whose costs count.")] = Target.llvm,
+    seed: Annotated[int, typer.Option(help="Keys every draw.", min=0)] = 0,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
+    json: Json = False,
+) -> None:
+    """Compare searches and policies at equal budgets: speedups over the source and PyTorch, efficiency, cost.
+
+    Run again with the same --out, it searches only where it has not.
+    """
+    from stepTP.evaluate.page import SEARCH_COLUMNS, search_cells, search_page
+    from stepTP.evaluate.questions import read_lines
+    from stepTP.evaluate.searching import FOUND, Found, keep, search_program, summarise_searches
+    from stepTP.measurements import Request
+    from stepTP.search import OFFLINE, SEARCHES, policy_of
+    from stepTP.search.objectives import Measured, Predicted
+    from stepTP.search.protocol import Budget, Settings
+    from stepTP.verify.devices import cuda_devices
+    from stepTP.verify.pool import Pool
+    from strategies.index import names
+
+    searches, policies = search or ["beam"], policy or ["cost_model"]
+    for chosen, known, what in ((searches, SEARCHES, "search"), (policies, OFFLINE, "policy")):
+        if unknown := [name for name in chosen if name not in known]:
+            raise InputError(f"--{what} {unknown[0]}: choose of {', '.join(known)}")
+    if target is Target.cuda and measurements and not cuda_devices():
+        raise InputError("eval search: no CUDA device here: give --target llvm, or no --measurements")
+    programs = _programs(where, family, split, limit, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / FOUND
+    have = {found.key: found for found in read_lines(file, Found)} if file.is_file() else {}
+    file.write_text("".join(found.model_dump_json() + "\n" for found in have.values()), encoding="utf-8")
+    settings = Settings(
+        strategies=tuple(sorted(names())), budget=Budget(evaluations, seconds, measurements), seed=seed,
+        target=target.value, width=width, depth=depth,
+    )  # fmt: skip
+    pairs = [(program, s, p) for program in programs for s in searches for p in policies]
+    results: list[Found] = []
+    with Pool(workers) as pool, Pool(1) as device, _bar("search", "search") as told:
+        objective = Measured(device, Request(target.value)) if measurements else Predicted()
+        for number, (program, name, proposer) in enumerate(pairs, 1):
+            key = (program.id, name, proposer, objective.name)
+            if key not in have:
+                have[key] = search_program(program, name, policy_of(proposer), objective, settings, pool)
+                keep(have[key], out)
+            results.append(have[key])
+            told(number, len(pairs))
+    rows = summarise_searches(results, seed)
+    about = {
+        "run": str(where), "programs": len(programs), "families": ", ".join(family or []), "split": split or "",
+        "seed": seed, "evaluations": evaluations, "measurements": measurements or "none", "seconds": seconds or "",
+        "width": width, "depth": depth, "target": target.value,
+    }  # fmt: skip
+    _write_summary(out, about, {"searches": rows}, search_page("Searches", about, rows))
+    if json:
+        print_json({"about": about, "searches": rows})
+    else:
+        print_table(SEARCH_COLUMNS, [search_cells(row) for row in rows])
+        print(f"\n{out / 'index.html'}")
+
+
+def _programs(
+    where: Path, family: list[str] | None, split: str | None, limit: int | None, seed: int
+) -> "list[ProgramRow]":
+    """The programs that searches begin at, of all families in turn. Raises InputError where there is none."""
+    from stepTP.draw import digest
+    from stepTP.evaluate.bootstrap import by
+    from stepTP.records import ProgramRow, of_shape, read_rows
+    from stepTP.stats import run_rows
+
+    if not where.exists():
+        raise InputError(f"{where}: no such run or file: give a run's folder, like runs/quickstart")
+    rows = run_rows(where, "programs") if where.is_dir() else read_rows(where)
+    found = [row for row in of_shape(rows, "programs") if isinstance(row, ProgramRow)]
+    found = [row for row in found if split is None or row.split == split]
+    found = [row for row in found if not family or row.source.family in family]
+    if not found:
+        raise InputError(f"{where}: no program rows{' of these families or split' if family or split else ''}")
+    groups = by(found, lambda row: row.source.family)
+    for group in groups.values():
+        group.sort(key=lambda row: digest("program", seed, row.id))
+    turns = [(n, digest("family", seed, name), row) for name, group in groups.items() for n, row in enumerate(group)]
+    return [row for *_, row in sorted(turns, key=lambda entry: entry[:2])][:limit]
 
 
 def _questions(

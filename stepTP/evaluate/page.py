@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from stepTP.evaluate.metrics import LABELS, RATES
-from stepTP.evaluate.plots import Bar, bars, number
+from stepTP.evaluate.plots import Bar, bars, lines, number
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a202c; }
@@ -29,10 +29,9 @@ def page(title: str, parts: Iterable[str]) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table of plain values."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    lines = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{line}</tr>' for line in lines)}</tbody></table>"
-    )
+    cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in cells)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def shown(estimate: dict[str, Any], percent: bool = True) -> str:
@@ -91,6 +90,57 @@ def single_page(title: str, about: dict[str, Any], summary: dict[str, Any]) -> s
         parts += ["<h2>A reply's tokens and seconds, mean</h2>", table(("", "[95%]"), rows)]
     parts.append(f"<h2>What was evaluated</h2>{table(('', ''), sorted((k, v) for k, v in about.items()))}")
     return page(title, parts)
+
+
+def search_page(title: str, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """The page of `stepTP.evaluate.searching.summarise_searches`."""
+    parts = [
+        "<p>Speedups are over the source's own program unless another baseline is named; a search that finds nothing "
+        "better has 1. Means are over programs, intervals 95% by resampling them. Efficiency: steps on the way to the "
+        "best state, of all that were proposed.</p>",
+        bars(
+            "Best speedup over the source, geometric mean",
+            [_bar(row["name"], row["best"]["geometric_mean"]) for row in rows],
+            percent=False,
+        ),
+        lines("Best speedup so far, geometric mean", [(row["name"], row["curve"]) for row in rows], "evaluations"),
+        search_table(rows),
+        "<h2>By family</h2>",
+        *(bars(row["name"], [_bar(family, e) for family, e in row["families"].items()], percent=False) for row in rows),
+        "<h2>Strategies</h2>",
+        *(
+            f"<h3>{escape(row['name'])}</h3>"
+            + table(
+                ("strategy", "steps", "on the best way"),
+                [(name, count, row["strategies_on_best"].get(name, 0)) for name, count in row["strategies"].items()],
+            )
+            for row in rows
+        ),
+        f"<h2>What was evaluated</h2>{table(('', ''), sorted(about.items()))}",
+    ]
+    return page(title, parts)
+
+
+SEARCH_COLUMNS = (
+    "search / policy / objective", "programs", "best, geometric mean", "mean", "most", "improved", "mean of states",
+    "over eager", "over compiled", "efficiency", "depth", "evaluations", "measurements", "tokens", "seconds",
+)  # fmt: skip
+
+
+def search_cells(row: dict[str, Any]) -> tuple[object, ...]:
+    """The columns of a search's figures."""
+    return (
+        row["name"], row["programs"], shown(row["best"]["geometric_mean"], False), shown(row["best"]["mean"], False),
+        row["best"]["most"], shown(row["best"]["improved"]), shown(row["mean_of_states"], False),
+        shown(row["over_eager"], False), shown(row["over_compiled"], False), shown(row["efficiency"]),
+        shown(row["depth"], False), row["evaluations"], row["measurements"],
+        "" if row["tokens"] is None else row["tokens"], row["seconds"],
+    )  # fmt: skip
+
+
+def search_table(rows: Sequence[dict[str, Any]]) -> str:
+    """The figures of searches, a line each."""
+    return table(SEARCH_COLUMNS, [search_cells(row) for row in rows])
 
 
 def _bar(label: str, estimate: dict[str, Any], note: str = "") -> Bar:
