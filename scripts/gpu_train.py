@@ -25,6 +25,7 @@ from typing import Any
 from stepTP.evaluate.metrics import summarise
 from stepTP.evaluate.questions import Question
 from stepTP.evaluate.single import judge
+from stepTP.export.programs import spelled
 from stepTP.learn.examples import Example, Form, example, with_other_answers
 from stepTP.learn.trial import Parts, read_parts, replies_of, vocabulary_of
 from stepTP.learn.vocabulary import Vocabulary
@@ -62,6 +63,7 @@ class Trial:
         self.found: dict[str, Any] = {"about": {}, "trained": {}, "evaluated": {}, "grpo": {}, "errors": {}}
         self.scorer = Scorer(options.workers, timeout_s=60.0)
         self.scoring = ThreadPoolExecutor(1)
+        self.spelling = ThreadPoolExecutor(1)
         self.pending: list[Future[None]] = []
         self.encoders: Any = multiprocessing.get_context("fork").Pool(options.encoders)  # before any thread or CUDA
 
@@ -107,12 +109,10 @@ class Trial:
 
     def evaluate(self, name: str, model: Any, lesson: Lesson, questions: Sequence[Question], samples: int = 1) -> None:
         """Replies now; scores by and by, while something else runs."""
-        from stepTP.learn.decoding import Automaton, Seen
+        from stepTP.learn.decoding import Automaton
 
         begun = time.monotonic()
-        automaton = Automaton(
-            lesson.vocabulary, "schema", lesson.form.program, Seen(lesson.examples, lesson.vocabulary)
-        )
+        automaton = Automaton(lesson.vocabulary, "schema", lesson.form.program)
         tasks = [q.task.model_copy(update={"needs_leir": lesson.form.program}) for q in questions]
         wanted = [q.model_copy(update={"task": task}) for q, task in zip(questions, tasks, strict=True)]
         most = min(self.options.most, MOST.get(name, MOST["leir"]))
@@ -157,10 +157,10 @@ class Trial:
         return trainer.model
 
     def grpo(self, model: Any, lesson: Lesson, practice: Sequence[Question]) -> Any:
-        from stepTP.learn.decoding import Automaton, Seen
+        from stepTP.learn.decoding import Automaton
         from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
 
-        automaton = Automaton(lesson.vocabulary, "schema", True, Seen(lesson.examples, lesson.vocabulary))
+        automaton = Automaton(lesson.vocabulary, "schema", True)
         plan = GrpoPlan(states=self.options.states, samples=self.options.samples, most=min(self.options.most, 320))
         run = Reinforcement(model, lesson.vocabulary, automaton, practice, self.scorer, plan)
         rounds: list[dict[str, Any]] = []
@@ -215,10 +215,7 @@ def main() -> None:
         trial.evaluate("reasoning", trial.train("reasoning", lesson), lesson, questions)
 
     def tir() -> None:
-        from stepTP.export.programs import spelled
-
-        states = [q.task.state for q in questions] + [row.leir_before for row in parts.learnt]
-        lesson = trial.lesson(parts, FORMS["tir"], spelled(states, "tir", options.workers))
+        lesson = trial.lesson(parts, FORMS["tir"], kept["tir"].result())
         trial.evaluate("tir", trial.train("tir", lesson), lesson, questions)
 
     def grpo() -> None:
@@ -227,6 +224,9 @@ def main() -> None:
         trial.evaluate("grpo-samples", model, leir, questions[: max(1, len(questions) // 4)], samples=4)
 
     warm.result()
+    if "tir" in options.stages:  # by worker processes, while the first decoder trains
+        states = [q.task.state for q in questions] + [row.leir_before for row in parts.learnt]
+        kept["tir"] = trial.spelling.submit(spelled, states, "tir", options.workers)
     for work in (untrained, learn, shuffled, reasoning, tir, grpo):
         if work.__name__ in options.stages or work is learn:
             trial.stage(work.__name__, work)

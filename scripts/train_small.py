@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stepTP.evaluate.questions import EvaluationError
+from stepTP.export.programs import spelled
 from stepTP.learn.decoding import Automaton, Seen
 from stepTP.learn.examples import Form, examples_of, with_other_answers
 from stepTP.learn.model import SIZES, Shape
@@ -31,8 +32,6 @@ def main() -> None:
     states = [row.leir_before for row in (*parts.learnt, *parts.held_out)]
     shown = None
     if form.spelling != "leir":
-        from stepTP.export.programs import spelled
-
         shown = spelled(states, form.spelling)
     device = options.device or _device()
     if (options.out / "checkpoint.pt").is_file():

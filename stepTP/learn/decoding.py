@@ -22,11 +22,16 @@ class Automaton:
     "free": anything.
     """
 
-    def __init__(self, vocabulary: Vocabulary, constraint: Constraint, program: bool, seen: "Seen") -> None:
-        self.vocabulary = vocabulary
+    def __init__(
+        self, vocabulary: Vocabulary, constraint: Constraint, program: bool, seen: "Seen | None" = None
+    ) -> None:
+        if constraint == "leir" and seen is None:
+            raise ValueError("tokens that training has seen are needed to hold answers to them")
         self._next: list[dict[int, int]] = []  # of each state: token -> state; others stay in it
         masks: list[Tensor] = []
         size = vocabulary.size
+        if constraint != "leir":
+            seen = None
 
         def state(allowed: Iterable[int], moves: dict[int, int]) -> int:
             mask = torch.zeros(size, dtype=torch.bool)
@@ -41,12 +46,12 @@ class Automaton:
             self.start = state((t for t in range(size) if t != PAD), {END: done})
         else:
             lines = range(vocabulary.first_line, vocabulary.first_line + LINES)
-            written = state([*lines, *(text if constraint == "schema" else seen.program)], {END: done})
+            written = state([*lines, *(text if seen is None else seen.program)], {END: done})
             begins: dict[int, int] = {}
             for name, keys in vocabulary.arguments.items():
                 then = {LEIR: written} if program else {END: done}
                 for key in reversed(keys):
-                    values = text if constraint == "schema" else seen.values.get((name, key), text)
+                    values = text if seen is None else seen.values.get((name, key), text)
                     more = state(values, then)
                     first = state((), dict.fromkeys(values, more))
                     then = {vocabulary.key_ids[key]: first}

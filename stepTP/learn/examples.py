@@ -12,7 +12,7 @@ Names are exchanged at random in training, another way in each epoch: a program 
 """
 
 import json
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,7 @@ def prompt_tokens(state: str, vocabulary: Vocabulary, spelling: Spelling = "leir
     for number, line in enumerate(state.rstrip("\n").split("\n")):
         if number < LINES:
             ids.append(vocabulary.first_line + number)
-        ids += vocabulary.encode(line + "\n")
+        ids += vocabulary.encode_line(line)
     return [*ids, ANSWER]
 
 
@@ -85,7 +85,7 @@ def answer_tokens(
         program.append(LEIR)
         for line in after.rstrip("\n").split("\n"):
             number = before.get(line, LINES)
-            program += [vocabulary.first_line + number] if number < LINES else vocabulary.encode(line + "\n")
+            program += [vocabulary.first_line + number] if number < LINES else vocabulary.encode_line(line)
     loops = [True] * len(thought) + [False] * len(claimed) + [True] * (len(program) + 1)
     return [*thought, *claimed, *program, END], loops
 
@@ -119,7 +119,7 @@ def _marked(tokens: Array, asked: int, where: Array, vocabulary: Vocabulary) -> 
 
 
 def examples_of(
-    rows: Iterable[StepRow], vocabulary: Vocabulary, form: Form, shown: dict[str, str] | None = None
+    rows: Iterable[StepRow], vocabulary: Vocabulary, form: Form, shown: Mapping[str, str] | None = None
 ) -> list[Example]:
     """The examples of rows; `shown`: the state's text in another spelling, by its LEIR."""
     return [

@@ -26,7 +26,7 @@ _LEXEME = re.compile(
 FRAME = ("<pad>", "<begin>", "<answer>", "<think>", "<leir>", "<end>")
 PAD, BEGIN, ANSWER, THINK, LEIR, END = range(len(FRAME))
 LINES = 64  # lines of a state that have a token
-LEAST = 3  # times that a lexeme occurs to get a token
+LEAST = 3  # times that a lexeme stands in different lines to get a token
 MOST = 6000  # lexemes
 _TENSORS, _LOOPS = 42, 26  # names that may be exchanged; a loop of two letters would need braces in `D_i`
 _DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i32", "i64", "bool")
@@ -51,13 +51,14 @@ class Vocabulary:
         self.first_word = self.first_byte + 256 + len(self.strategy_ids) + len(self.key_ids)
         self.word_ids = {word: self.first_word + n for n, word in enumerate(self.words)}
         self.size = self.first_word + len(self.words)
+        self._known_lines: dict[str, tuple[int, ...]] = {}
 
     @classmethod
     def of(cls, texts: Iterable[str], steps: Iterable[Step]) -> "Vocabulary":
-        """The vocabulary of training data; the same for the same data in any order."""
-        counts: Counter[str] = Counter()
-        for text in texts:
-            counts.update(lexemes(text))
+        """The vocabulary of training data, by its distinct lines; the same for the same data in any order."""
+        counts: Counter[str] = Counter(("\n",) * LEAST)
+        for line in dict.fromkeys(line for text in texts for line in text.split("\n")):
+            counts.update(lexemes(line))
         known: dict[str, tuple[str, ...]] = {}
         for step in steps:
             keys = tuple(step.args)
@@ -78,6 +79,12 @@ class Vocabulary:
             else:
                 ids += (self.first_byte + byte for byte in lexeme.encode("utf-8", "surrogatepass"))
         return ids
+
+    def encode_line(self, line: str) -> tuple[int, ...]:
+        """The tokens of a line and its break: programs of a run share most of their lines."""
+        if (found := self._known_lines.get(line)) is None:
+            found = self._known_lines[line] = tuple(self.encode(line + "\n"))
+        return found
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of tokens; those that are no text are left out."""
