@@ -34,7 +34,7 @@ from stepTP.verify.pool import Failure, Pool, PoolError
 from strategies import catalog
 
 TRANSLATE = "stepTP.intake.translate"
-DEVICE = "stepTP.search.device"
+DEVICE = "stepTP.verify.measure.large"
 TASKS = (TRANSLATE, "stepTP.search.work.rank", "stepTP.search.experts.plans.plan", f"{DEVICE}.time_program")
 JOB_S = 150.0  # of one job: torch.compile, and schedules of convolutions
 MARGIN_S = 12.0  # before the end, in which nothing new begins

@@ -66,6 +66,7 @@ def seek(
     if env.best is not env.root:
         nodes = env.trajectory(env.best)
         taken = tuple((before.state.leir, after.state.path[-1]) for before, after in pairwise(nodes))
-        worth = (env.root.predicted_s, env.best.predicted_s)
+        before, after = env.root.value_s, env.best.value_s
+        assert before is not None and after is not None
         name = f"predicted seconds on {wanted.target}"
-        yield Reached(taken, Objective(name=name, before=worth[0], after=worth[1]))
+        yield Reached(taken, Objective(name=name, before=before, after=after))

@@ -69,7 +69,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Seconds at real sizes on a device that several searches share; `stepTP.search.device` says how they are taken.
+    """Seconds at real sizes on a device that several searches share, as `stepTP.verify.measure.large` takes them.
 
     `lock`: the file that whoever uses the device holds. `longest_s`, `source_s`: of a state, and of the source, what is
     not run if it is expected to take longer.
@@ -94,7 +94,7 @@ class Timed:
             }
             for node in nodes
         ]
-        return [self._valued(answer) for answer in env.ask_all("stepTP.search.device.time_program", payloads)]
+        return [self._valued(answer) for answer in env.ask_all("stepTP.verify.measure.large.time_program", payloads)]
 
     def _valued(self, answer: Any) -> Valued:
         if isinstance(answer, Failure):

@@ -34,6 +34,14 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+ATTENTION = (
+    "in A_{1,40,32},C_{1,36,32},D_{1,36,32};out E_{1,40,32};L^{1,40,36,32}_{i,j,k,l}[F_{i,j,k}+=A_{i,j,l}*C_{i,k,l};]"
+    "L^{1,40,36}_{i,j,k}[G_{i,j,k}=F_{i,j,k}*0.17677669529663687;]L^{1,40,36}_{i,j,k}[I_{i,j} max=G_{i,j,k};]"
+    "L^{1,40,36}_{i,j,k}[J_{i,j}+=exp(G_{i,j,k}-I_{i,j});]L^{1,40,36}_{i,j,k}[H_{i,j,k}=exp(G_{i,j,k}-I_{i,j})/J_{i,j};]"
+    "L^{1,40,32,36}_{i,j,k,l}[E_{i,j,k}+=H_{i,j,l}*D_{i,l,k};]"
+)
+
+
 def asked(text: str) -> dict[str, object]:
     return {"leir": text, "target": "cuda", "seed": 0, "source": "x", "strategies": list(names()), "wanted": 9}
 
@@ -50,6 +58,16 @@ def test_a_program_gets_the_schedule_of_its_expert_and_keeps_its_meaning(name: s
     assert "B^" in move["steps"][-1]["leir"]
     exact = all(step["bit_exact"] for step in move["steps"])
     problem = why_not_same_values(parse(text), program, exact, name)
+    assert not problem, problem
+
+
+@pytest.mark.slow
+def test_attention_is_taken_in_one_pass_where_the_program_is_the_plain_one() -> None:
+    first = outline(asked(ATTENTION))[0]
+    assert first.startswith("attention in one pass, 32 queries by 32 keys"), first
+    (move,) = plan({**asked(ATTENTION), "rule": first})["moves"]
+    assert any(step["strategy"] == "flashattention_wo_tiling" for step in move["steps"])
+    problem = why_not_same_values(parse(ATTENTION), parse(move["steps"][-1]["leir"]), False, "attention")
     assert not problem, problem
 
 

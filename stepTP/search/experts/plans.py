@@ -14,7 +14,7 @@ from leir.edit import walk
 from leir.parser import parse
 from leir.syntax import Loop, Program
 from schedules.trajectory import Trajectory
-from stepTP.search.experts import convolutions, maps, products, rows, sums
+from stepTP.search.experts import attention, convolutions, maps, products, rows, sums
 from stepTP.search.experts.nests import Nest, as_product, plain_nests
 from stepTP.search.experts.rule import Rule
 from stepTP.search.experts.simplify import simplify
@@ -36,12 +36,21 @@ def outline(payload: dict[str, Any]) -> list[str]:
     begun = _begun(start.program)
     if begun is None:
         return []
-    return [WHOLE, *islice((rule.why for rule in rules_at(start.program, begun)), payload["wanted"] - 1)]
+    whole = [rule.why for rule in attention.rules(parse(payload["leir"]))]
+    each = (rule.why for rule in rules_at(start.program, begun))
+    return [*whole, WHOLE, *islice(each, max(1, payload["wanted"] - 1 - len(whole)))]
 
 
 def plan(payload: dict[str, Any]) -> dict[str, Any]:
     """One move at a state, or none: payload as for `stepTP.search.work.draw`, and `rule`, a word of `outline`."""
-    start, found = _start(payload), Found(payload["target"])
+    found, program = Found(payload["target"]), parse(payload["leir"])
+    for rule in attention.rules(program):
+        if rule.why == payload["rule"]:
+            made = Trajectory(program)
+            if _applies(made, rule, 0):
+                found.add(made, rule.why)
+            return found.answer()
+    start = _start(payload)
     begun = _begun(start.program)
     assert begun is not None
     if payload["rule"] == WHOLE:
