@@ -25,6 +25,7 @@ from strategies.base import Refused
 EXPERTS: tuple[Callable[[Nest], Iterator[Rule]], ...] = (convolutions.rules, sums.rules, maps.rules)
 FINISHING = ("loop_unrolling", "loop_vectorization", "operator_fusion", "set_storage_layout", "set_storage_scope")
 WHOLE = "all nests by their first rules"
+_SMALL = 64  # iterations
 _MOST_NESTS = 64  # of one move
 
 
@@ -112,7 +113,12 @@ def _whole(start: Trajectory) -> Trajectory | None:
 
 def _begun(program: Program) -> int | None:
     """The first nest that nobody has scheduled and that a rule may fit."""
-    return next(iter(plain_nests(program)), None)
+    return next((number for number, nest in plain_nests(program).items() if not _is_small(nest)), None)
+
+
+def _is_small(nest: Nest) -> bool:
+    """Whether a nest combines the last parts of a reduction: one thread does that as fast as several."""
+    return bool(nest.reduced) and nest.runs <= _SMALL
 
 
 def _is_scheduled(program: Program) -> bool:
