@@ -240,12 +240,12 @@ def solution(
     Variables that occur in no pattern are left out. `known`: the values of the patterns' other variables. None where it
     is not found, or may not be the only one.
     """
-    found: dict[str, Expr] = dict(known)
+    found: dict[str, Expr] = {**known, **_from_quotients(patterns, values, loops)}
     for pattern, value in zip(patterns, values, strict=True):
+        if variables_of(pattern) <= set(found):
+            continue  # proved below
         total = as_sum(pattern)
         unknown = {term.name: f for term, f in total.terms.items() if isinstance(term, Variable) and term.name in loops}
-        if any(name in found for name in unknown):
-            continue  # proved below
         rest = {term: f for term, f in total.terms.items() if not isinstance(term, Variable) or term.name in known}
         if any(variables_of(term) - set(known) for term in rest):
             return None
@@ -254,6 +254,31 @@ def solution(
             return None
         found |= solved
     return found if _is_proved(patterns, values, found, loops, frame) else None
+
+
+def _from_quotients(patterns: Sequence[Expr], values: Sequence[Expr], loops: Mapping[str, Loop]) -> dict[str, Expr]:
+    """The variables x of which both x//n and x%n are patterns."""
+    found: dict[str, Expr] = {}
+    for pattern, value in zip(patterns, values, strict=True):
+        match pattern:
+            case Binary("//", Variable(name) as variable, Integer() as size) if name in loops:
+                rest = Binary("%", variable, size)
+                for other, remainder in zip(patterns, values, strict=True):
+                    if other == rest:
+                        whole = Binary("+", Binary("*", value, size), remainder)
+                        found[name] = joined(value, remainder, size) or as_expression(as_sum(whole))
+            case _:
+                pass
+    return found
+
+
+def joined(quotient: Expr, remainder: Expr, size: Integer) -> Expr | None:
+    """The expression of which these are the quotient and the remainder as they are written."""
+    match quotient, remainder:
+        case Binary("//", one, Integer() as a), Binary("%", other, Integer() as b) if one == other and a == b == size:
+            return one
+        case _:
+            return None
 
 
 def _less(value: Expr, terms: Mapping[Expr, int], constant: int, known: Values) -> Expr:

@@ -26,6 +26,8 @@ gives NaN, as before. The new registers have the computing type.
 Pays when: the scores do not fit the caches, as their number grows with the square of the tokens: neither they nor the
 weights are stored or read again, for one rescaling of the row at each score, or each block of them.
 
+Leads to: loop_split, loop_binding, set_storage_scope, cache_read_write.
+
 Inverse: none.
 """
 
