@@ -188,7 +188,7 @@ class Opening:
         equation, path = statement.node, statement.path
         assert isinstance(equation, Equation)
         common = shared_levels(path, at)
-        if path[common] >= at[common]:
+        if path == at or path[common] >= at[common]:
             return None
         shared = {loop.variable for where, loop in statement.loops if len(where) <= common}
         if not self.wanted(access, statement, shared):

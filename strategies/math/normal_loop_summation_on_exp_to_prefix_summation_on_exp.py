@@ -1,0 +1,179 @@
+"""Turns a sum of exponentials relative to a maximum into a running sum, relative to the running maximum.
+
+    Before    K^{n}_{x}L^{m}_{y}[M_{x,y}=max(if_then_else(y>0,M_{x,y-1},-inf),a);] K^{n}_{x}[D_{x}=M_{x,m-1};]
+              K^{n}_{x}L^{m}_{y}[E_{x}+=exp(a-D_{x});]
+    After     ... K^{n}_{x}L^{m}_{y}[Z_{x,y}=if_then_else(y>0,Z_{x,y-1}*f,0.0)+w;] K^{n}_{x}[E_{x}=Z_{x,m-1};]
+              f = if_then_else(M_{x,y-1}==M_{x,y},1.0,exp(M_{x,y-1}-M_{x,y}))
+              w = if_then_else(M_{x,y}==-inf,0.0,exp(a-M_{x,y}))
+
+Element y of a row of Z is the sum of its terms up to y, relative to M_{x,y}: where a term raises the maximum, what was
+summed before is rescaled by f. The last maximum is the full one, so the last sum is the sum.
+
+Legal when: the nest is all of the sum, taken over one serial loop without a guard of its own; its terms are exp(a-D)
+with D the last running maximum of the same a, term by term; no operand of a changes between; each row has an element
+of its own. A row may begin with -inf: both exponentials are guarded where their difference would be inf-inf, unless a
+is bounded below.
+
+Pays when: running maximum and running sum are then taken in one loop, and stored in two elements a row: an online
+softmax in small steps.
+
+Leads to: operator_fusion, set_storage_layout, set_storage_scope.
+
+Inverse: none.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar
+
+from leir.analysis.ranges import ranges
+from leir.analysis.reduction import why_not_reduction
+from leir.analysis.running import RunningMaximum, running_maximum
+from leir.analysis.types import computing_type
+from leir.edit import dtypes, replace_at
+from leir.names import tensor_names, unused_tensor
+from leir.printer import expression_text, header_text
+from leir.syntax import Binary, Call, Equation, Expr, Guard, Loop, Path, Place, Program, Real, Select
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.prefixes import (
+    MINUS_INFINITY,
+    declared,
+    has_exponential,
+    nests_of,
+    rows_apart,
+    scan_at,
+    scan_terms,
+    why_not_scan,
+)
+
+
+class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
+    name: ClassVar[str] = "normal_loop_summation_on_exp_to_prefix_summation_on_exp"
+    level: ClassVar[Level] = "math"
+    bit_exact: ClassVar[BitExact] = "never"
+    choice: ClassVar[tuple[str, ...]] = (
+        "{result} sums exp relative to {maximum}, the last of the running maxima {running_maximum}. Relative to each "
+        "of them in turn, the sum can be taken as they come, in one loop with them.",
+        "The sum at {path} starts only when {maximum} is final, although {running_maximum} has the maximum of every "
+        "beginning. A running sum that is rescaled when the maximum rises does not have to wait.",
+        "{running_maximum} and {result} go over the same {extent} terms. What keeps them apart is that the terms of "
+        "the sum subtract the last maximum; subtracting the current one instead removes that.",
+        "exp(a-D) is exp(a-M)*exp(M-D): a sum relative to one maximum becomes one relative to the next by a factor. "
+        "So {result} can follow {running_maximum} term by term.",
+        "With {running_maximum} at hand, {result} has a recurrence too: the sum so far, rescaled to the new maximum, "
+        "and one new term.",
+        "Two loops over {loop}: one makes {running_maximum}, the other, at {path}, reads no more of it than its last "
+        "element. As a running sum, the second can be fused with the first.",
+        "The terms of {result} are exp of a value less {maximum}, and that is where the running maximum ends. The sum "
+        "of every beginning, relative to the maximum of that beginning, ends in the same sum.",
+        "At {path}, {result} sums exp over {loop}, relative to a maximum whose running form is {running_maximum}.",
+    )
+    change: ClassVar[tuple[str, ...]] = (
+        "{element} is the sum of the terms so far relative to the maximum so far, {current}: {earlier} times "
+        "exp({previous}-{current}), and the new exponential. {result} becomes {last}.",
+        "The accumulation into {result} becomes a recurrence in {running}, which has {elements}. Where a term raises "
+        "the maximum, {earlier} is scaled down to it; {result} is read from {last}.",
+        "Two nests take the place of the one at {path}: the first fills {running} along {loop}, the second sets "
+        "{result} to {last}.",
+        "In each term {current} is subtracted in place of {maximum}; to make up for it, {earlier} is multiplied by "
+        "exp({previous}-{current}) before the term is added.",
+        "{running} is new. Its element for a term is relative to {current}, so the one before it is rescaled by the "
+        "difference of both maxima; the last one, {last}, is {result}.",
+        "{result} is no longer accumulated: it is {last}, and {element} is made from {earlier}, {previous} and "
+        "{current}.",
+        "The sum follows the maximum: each iteration of {loop} rescales {earlier} from {previous} to {current}, adds "
+        "its own exponential and keeps both as {element}.",
+        "{element} takes the place of {result} within the loop, and {result} is set to {last} after it.",
+    )
+    effect: ClassVar[tuple[str, ...]] = (
+        "Nothing in the loop needs {maximum} any more, so that it can be fused with the one that makes "
+        "{running_maximum}. {guards} The sum is rounded at other scales: results agree to rounding.",
+        "A term now takes two exponentials, of which one is exp of the rise of the maximum. {guards} {result} may "
+        "differ in its last bits.",
+        "{bytes} of running sums are stored for now; only the last two elements of a row are ever needed. {guards} "
+        "Rounding differs.",
+        "Maximum and sum can become one pass over the terms, and then two registers a row. {guards} The result agrees "
+        "to rounding, not bit for bit.",
+        "The price is a rescaling at each of {extent} terms and {bytes} of storage. {guards} Sums are formed relative "
+        "to smaller maxima first, which rounds them otherwise.",
+        "What remains between the two loops is that {element} needs {current}, made in the same iteration. {guards} "
+        "{result} is close to what it was, not equal in every bit.",
+        "{running} and {running_maximum} are now two recurrences over one loop. {guards} The rounding is another.",
+        "{result} is the same but for rounding. {guards}",
+    )
+
+    path: Path
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["NormalLoopSummationOnExpToPrefixSummationOnExp"]:
+        for path, equation in nests_of(program, "+="):
+            if has_exponential(equation.value):
+                yield cls(path=path)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        is_nest = isinstance(statement_or_none(program, self.path), Loop | Guard)
+        why = why_not_reduction(program, self.path, "+=") if is_nest else describe_at(program, self.path)
+        yield Fact("nest-is-a-full-sum", not why, why or f"the nest at {path_text(self.path)} is all of a sum")
+        why = why_not_scan(program, self.path)
+        scan = None if why else scan_at(program, self.path)
+        shown = f"the terms follow one another along {header_text([scan.loop])}" if scan else why
+        yield Fact("one-serial-loop-is-reduced", not why, shown)
+        assert scan is not None
+        found = running_maximum(program, self.path, scan.loop)
+        if isinstance(found, str):
+            yield Fact("running-maximum-is-at-hand", False, found)
+            return
+        shown = f"{expression_text(found.last)} is the last of the maxima {expression_text(found.current)} of the terms"
+        yield Fact("running-maximum-is-at-hand", True, shown)
+        shown = "nothing writes an operand of the terms between the running maximum and the sum"
+        yield Fact("operands-are-unchanged", not found.changed, found.changed or shown)
+        yield rows_apart(self.rewrite(program), scan.equation.target)
+
+    def rewrite(self, program: Program) -> Program:
+        scan, running = scan_at(program, self.path), unused_tensor(program)
+        found = _found(program, self.path)
+        guarded = _may_be_infinite(program, found)
+        before = Binary("*", scan.element(running, -1), _factor(found, guarded))
+        so_far = Select(scan.has_earlier(), before, Real(0.0))
+        now = Equation(scan.element(running, 0), "=", Binary("+", so_far, _weight(found, guarded)))
+        nests = scan.nests(now, Equation(scan.equation.target, "=", scan.last(running)))
+        dtype = computing_type(dtypes(program)[scan.equation.target.tensor])
+        return declared(replace_at(program, self.path, *nests), running, dtype, scan.shape())
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        (running,) = tensor_names(after) - tensor_names(before)
+        found = _found(before, self.path)
+        guards = "Rows may begin with -inf: the exponentials are guarded until a term is above it."
+        if not _may_be_infinite(before, found):
+            guards = "The terms are bounded below, so no exponential needs a guard."
+        return {
+            **scan_terms(before, self.path, running, dtypes(after)[running]),
+            "maximum": expression_text(found.subtracted),
+            "running_maximum": found.current.tensor,
+            "current": expression_text(found.current),
+            "previous": expression_text(found.previous),
+            "guards": guards,
+        }
+
+
+def _found(program: Program, path: Path) -> RunningMaximum:
+    found = running_maximum(program, path, scan_at(program, path).loop)
+    assert isinstance(found, RunningMaximum)
+    return found
+
+
+def _may_be_infinite(program: Program, found: RunningMaximum) -> bool:
+    """Whether a term's value may be -inf, and with it a running maximum."""
+    return ranges(program).at(Place(found.path, (1, 1))).low == -math.inf
+
+
+def _factor(found: RunningMaximum, guarded: bool) -> Expr:
+    """What rescales the sum so far; guarded: 1.0 where both maxima are equal, infinite ones too."""
+    power = Call("exp", (Binary("-", found.previous, found.current),))
+    return Select(Binary("==", found.previous, found.current), Real(1.0), power) if guarded else power
+
+
+def _weight(found: RunningMaximum, guarded: bool) -> Expr:
+    """The new term; guarded: 0.0 as long as the row had nothing but -inf."""
+    power = Call("exp", (Binary("-", found.value, found.current),))
+    return Select(Binary("==", found.current, MINUS_INFINITY), Real(0.0), power) if guarded else power
