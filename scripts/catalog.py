@@ -1,17 +1,22 @@
-"""Writes strategies/README.md, the catalog, from the strategies' docstrings and the first case of each.
+"""Writes strategies/README.md, the catalog: the strategies' docstrings, the first case of each, and trajectories.
 
 A test compares the page with what this writes.
 """
 
+import re
 from pathlib import Path
 
+from leir.parser import parse
+from leir.printer import to_text
+from leir.syntax import Program
 from strategies.base import Strategy
-from strategies.catalog import strategies
+from strategies.catalog import parse_step, print_step, strategies
 from strategies.index import LEVELS
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "strategies" / "README.md"
 CASES = ROOT / "tests" / "cases"
+TRAJECTORIES = CASES / "trajectories"
 INTRODUCTION = """\
 # Strategies
 
@@ -32,6 +37,7 @@ def page() -> str:
         if found:
             parts.append(f"## {level.capitalize()} level\n")
             parts += [_section(each) for each in found]
+    parts += [_trajectory(file) for file in sorted(TRAJECTORIES.glob("*.txt"))]
     return "\n".join(parts)
 
 
@@ -56,6 +62,24 @@ def _example(name: str) -> str:
         shown = f'{{"strategy": "{name}", "args": {text.strip()}}}' if head == "step" else text.strip()
         blocks.append(f"{head}\n\n```\n{shown}\n```\n")
     return "\n".join(blocks)
+
+
+def trajectory(file: Path) -> tuple[str, list[Program], list[Strategy]]:
+    """What a file of `tests/cases/trajectories` shows, its states, every step applied, and the steps between them."""
+    introduction, program, steps = re.split(r"^--- .*\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    states, taken = [parse(program)], [parse_step(line) for line in steps.splitlines()]
+    for step in taken:
+        states.append(step.apply(states[-1]).program)
+    return introduction, states, taken
+
+
+def _trajectory(file: Path) -> str:
+    introduction, states, steps = trajectory(file)
+    lines = [to_text(states[0])]
+    for step, state in zip(steps, states[1:], strict=True):
+        lines += [f"{print_step(step)}\n", to_text(state)]
+    title = f"## A trajectory: {file.stem.replace('_', ' ')}"
+    return f"{title}\n\n{introduction}\n```\n{chr(10).join(lines)}```\n"
 
 
 if __name__ == "__main__":

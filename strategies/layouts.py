@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from leir.analysis.affine import Interval
+from leir.analysis.affine import Interval, constant
 from leir.analysis.box import as_expression, as_sum, quotient_and_remainder
-from leir.edit import map_expression, map_statement
-from leir.syntax import Access, Alloc, Binary, Equation, Expr, Guard, Integer, Loop, Stmt
+from leir.edit import accesses, map_expression, map_statement, walk
+from leir.syntax import Access, Alloc, Binary, Equation, Expr, Guard, Integer, Loop, Program, Stmt
 
 T = TypeVar("T")
 Op = Literal["swap", "split", "merge", "pad"]
+StorageOp = Literal["swap", "split", "merge", "pad", "fold"]
 SPLITS = (2, 4, 8, 16, 32)
 
 
@@ -20,10 +21,11 @@ class Layout:
 
     `swap`: dimensions `axis` and `by` change places. `split`: dimension `axis` becomes two, of blocks and of `by`
     elements in each. `merge`: dimensions `axis` and `axis`+1, of which the second has `by` elements, become one. `pad`:
-    dimension `axis` grows by `by` elements that nobody uses, or loses them where `by` is negative.
+    dimension `axis` grows by `by` elements that nobody uses, or loses them where `by` is negative. `fold`: elements of
+    dimension `axis` that are `by` apart share a place, and with one place the dimension goes.
     """
 
-    op: Op
+    op: StorageOp
     axis: int
     by: int
     shape: tuple[int, ...]
@@ -43,6 +45,8 @@ class Layout:
             return f"dimension {self.axis + 1} has {self.shape[self.axis + 1]} elements, not {self.by}"
         if self.op == "pad" and (not self.by or size + self.by < 1):
             return f"dimension {self.axis} of {size} elements cannot change by {self.by}"
+        if self.op == "fold" and not 1 <= self.by < size:
+            return f"dimension {self.axis} of {size} elements does not fold onto {self.by}"
         return ""
 
     def new_shape(self) -> tuple[int, ...]:
@@ -57,6 +61,8 @@ class Layout:
                 return (*before, size * self.by, *after[1:])
             case "pad":
                 return (*before, size + self.by, *after)
+            case "fold":
+                return (*before, *([self.by] if self.by > 1 else []), *after)
 
     def moved(self, indices: tuple[Expr, ...], ranges: dict[str, Interval]) -> tuple[Expr, ...]:
         """The subscripts of an element after the change. `ranges`: where the loop variables go."""
@@ -70,6 +76,8 @@ class Layout:
                 return (*before, joined(index, after[0], self.by), *after[1:])
             case "pad":
                 return indices
+            case "fold":
+                return (*before, *([folded(index, self.by)] if self.by > 1 else []), *after)
 
     def map_text(self) -> str:
         """How an element's place changes, in words, and why no two elements come to share one."""
@@ -84,6 +92,9 @@ class Layout:
                 )
             case "pad":
                 return f"dimension {self.axis} goes from {self.shape[self.axis]} to {self.shape[self.axis] + self.by}"
+            case "fold":
+                places = "one place" if self.by == 1 else f"{self.by} places, e at e%{self.by}"
+                return f"the {self.shape[self.axis]} elements of dimension {self.axis} take turns at {places}"
 
 
 def swapped(items: tuple[T, ...], one: int, other: int) -> tuple[T, ...]:
@@ -91,6 +102,25 @@ def swapped(items: tuple[T, ...], one: int, other: int) -> tuple[T, ...]:
     order = list(range(len(items)))
     order[one], order[other] = other, one
     return tuple(items[number] for number in order)
+
+
+def folded(index: Expr, size: int) -> Expr:
+    """`index % size`, worked out where the index is constant."""
+    value = constant(index)
+    return Binary("%", index, Integer(size)) if value is None else Integer(value % size)
+
+
+def folds_worth_trying(program: Program, tensor: str) -> Iterator[tuple[int, int]]:
+    """The dimensions along which a tensor is written from an element not far behind, and how many are alive at once."""
+    for _, node in walk(program):
+        if not isinstance(node, Equation) or node.target.tensor != tensor:
+            continue
+        earlier = [a for a in accesses(node.value) if a.tensor == tensor]
+        for axis, own in enumerate(node.target.indices):
+            behind = {-as_sum(Binary("-", a.indices[axis], own)).constant for a in earlier if a.indices[axis] != own}
+            if len(behind) == 1 and (distance := max(behind)) > 0:
+                yield axis, distance
+                yield axis, distance + 1
 
 
 def joined(major: Expr, minor: Expr, size: int) -> Expr:
@@ -129,12 +159,17 @@ def with_layout(
     return tuple(visit(statement) for statement in body)
 
 
-def layouts_worth_trying(shape: tuple[int, ...]) -> Iterator[Layout]:
-    """Every swap of two dimensions, every split in blocks of a power of two, every merge, and a pad of one element."""
+def layouts_worth_trying(shape: tuple[int, ...]) -> Iterator[tuple[Op, int, int]]:
+    """Every swap of two dimensions, every split in blocks of a power of two, every merge, and a pad of one element.
+
+    Each as the op, the axis and `by` of a layout.
+    """
     for axis, size in enumerate(shape):
-        yield from (Layout("swap", axis, other, shape) for other in range(axis + 1, len(shape)))
-        yield from (Layout("split", axis, by, shape) for by in SPLITS if by < size and size % by == 0)
+        for other in range(axis + 1, len(shape)):
+            yield "swap", axis, other
+        for by in (factor for factor in SPLITS if factor < size and size % factor == 0):
+            yield "split", axis, by
         if axis + 1 < len(shape):
-            yield Layout("merge", axis, shape[axis + 1], shape)
+            yield "merge", axis, shape[axis + 1]
     if len(shape) > 1:
-        yield Layout("pad", len(shape) - 1, 1, shape)
+        yield "pad", len(shape) - 1, 1

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from leir.analysis.box import plus
 from leir.analysis.kernels import BYTES
 from leir.analysis.reduction import writes_apart
 from leir.edit import (
@@ -55,9 +56,7 @@ class Scan:
 
     def element(self, tensor: str, shift: int) -> Access:
         """A row's running result, so many terms after the one at hand; every row has its own."""
-        place = _place(self.loop)
-        moved = Binary("+" if shift > 0 else "-", place, Integer(abs(shift))) if shift else place
-        return Access(tensor, (*self._row(), moved))
+        return Access(tensor, (*self._row(), plus(_place(self.loop), _integer(shift))))
 
     def last(self, tensor: str) -> Access:
         """A row's running result with all terms."""
@@ -80,6 +79,10 @@ class Scan:
 
     def _loops(self) -> tuple[Loop, ...]:
         return (*self.around, *(level for level in self.rows if isinstance(level, Loop)))
+
+
+def _integer(value: int) -> Expr:
+    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
 
 
 def _place(loop: Loop) -> Expr:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from leir.analysis.box import plus
 from leir.analysis.definitions import Definitions, Frame, Opening, shared_levels, solution
 from leir.analysis.matching import matching_values
 from leir.analysis.model import Statement
@@ -92,21 +93,22 @@ def running_maximum(program: Program, nest: Path, loop: Loop) -> RunningMaximum 
     values = {**values, **own}
     current = substitute_in(recurrence.target, values)
     assert isinstance(current, Access)
-    place = current.indices[recurrence.place]
-    moved = (
-        *current.indices[: recurrence.place],
-        Binary("-", place, Integer(1)),
-        *current.indices[recurrence.place + 1 :],
-    )
+    earlier = list(current.indices)
+    earlier[recurrence.place] = plus(earlier[recurrence.place], Unary("-", Integer(1)))
     changed = _why_changed(definitions, recurrence, path)
     return RunningMaximum(
-        recurrence.statement.path, value, subtracted, Access(current.tensor, moved), current, last, changed
+        recurrence.statement.path, value, subtracted, Access(current.tensor, tuple(earlier)), current, last, changed
     )
 
 
 def _opened(definitions: Definitions, access: Access, path: Path, frame: Frame) -> Access:
     """What a maximum is a copy of: the element of a running maximum, where it is one."""
-    opening = Opening(definitions, lambda read, *_: read.tensor == access.tensor)
+
+    def wanted(read: Access, statement: Statement, shared: set[str]) -> bool:
+        del statement, shared
+        return read.tensor == access.tensor
+
+    opening = Opening(definitions, wanted)
     identity: dict[str, Expr] = {name: Variable(name) for name, _, _ in frame.variables}
     found = opening.expression(access, identity, path, frame)
     return found if isinstance(found, Access) else access
@@ -143,7 +145,7 @@ def _recurrence(definitions: Definitions, tensor: str) -> _Recurrence | None:
     differ = [number for number, (a, b) in enumerate(zip(target.indices, earlier.indices, strict=True)) if a != b]
     if differ != [n for n, index in enumerate(target.indices) if index == place][:1] or len(differ) != 1:
         return None
-    if earlier.indices[differ[0]] != Binary("-", place, Integer(1)):
+    if earlier.indices[differ[0]] != plus(place, Unary("-", Integer(1))):
         return None
     others = [index for number, index in enumerate(target.indices) if number != differ[0]]
     if any(_place(n) not in others for _, n in statement.loops if n != loop):

@@ -68,8 +68,8 @@ class LayoutTransformation(Strategy):
             for name in tensors_read(statement):
                 if name in later or known[name].scope != "g" or not known[name].shape:
                     continue
-                for layout in layouts_worth_trying(known[name].shape):
-                    yield cls(at=at, tensor=name, op=layout.op, axis=layout.axis, by=layout.by)
+                for op, axis, by in layouts_worth_trying(known[name].shape):
+                    yield cls(at=at, tensor=name, op=op, axis=axis, by=by)
 
     def facts(self, program: Program) -> Iterator[Fact]:
         number = len(program.body)

@@ -1,19 +1,22 @@
-"""Stores a temporary in another layout: two dimensions swapped, one split in blocks, two merged, or one padded.
+"""Stores a temporary in another layout: dimensions swapped, split in blocks, merged, padded, or folded onto few places.
 
     Before    T^{t,s}_{n,m};...T_{e,f}...
     After     T^{t,s}_{m,n};...T_{f,e}...                       op: swap
               T^{t,s}_{n/b,b,m};...T_{e//b,e%b,f}...            op: split
               T^{t,s}_{n*m};...T_{e*m+f}...                     op: merge
               T^{t,s}_{n,m+p};...T_{e,f}...                     op: pad
+              T^{t,s}_{n,b};...T_{e,f%b}...                     op: fold (b=1: T^{t,s}_{n};...T_{e}...)
 
 Every access is rewritten, and nothing is copied. Quotients and remainders are taken from the parts of a subscript where
 the loops' ranges allow it: (i*b+j)//b is i for a j below b.
 
 Legal when: the tensor is a temporary, and still fits its memory. No two elements come to share a place, so every read
-still finds the value of the same write; that no element in use is padded away is proved again.
+still finds the value of the same write; that no element in use is padded away is proved again. Elements that a fold
+puts in one place must not be alive at once: that every read finds the same write is proved.
 
 Pays when: threads that run together then touch neighbouring elements, or different banks of shared memory (a row padded
-by one element), or when an array of registers gets one dimension for each thread axis and each unrolled loop.
+by one element), or when an array of registers gets one dimension for each thread axis and each unrolled loop. A fold
+leaves of the results of a recurrence those that are still needed: an array becomes a few elements.
 
 Leads to: loop_vectorization.
 
@@ -30,8 +33,8 @@ from leir.analysis.strides import stride
 from leir.edit import accesses, equation_paths, insert_at, loops_around, replace_at, statement_at
 from leir.printer import expression_text
 from leir.syntax import Alloc, Program
-from strategies.base import BitExact, Fact, Level, Strategy, counted
-from strategies.layouts import Layout, Op, layouts_worth_trying, with_layout
+from strategies.base import BitExact, Fact, Level, Strategy, counted, flow_preserved, same_loops
+from strategies.layouts import Layout, StorageOp, folds_worth_trying, layouts_worth_trying, with_layout
 from strategies.memories import WORDS, capacity, shape_text
 
 
@@ -58,7 +61,7 @@ class SetStorageLayout(Strategy):
     )
 
     tensor: str
-    op: Op
+    op: StorageOp
     axis: int
     by: int
 
@@ -66,8 +69,10 @@ class SetStorageLayout(Strategy):
     def candidates(cls, program: Program) -> Iterator["SetStorageLayout"]:
         for tensor in tensors(program).values():
             if tensor.role == "temporary":
-                for layout in layouts_worth_trying(tensor.shape):
-                    yield cls(tensor=tensor.name, op=layout.op, axis=layout.axis, by=layout.by)
+                for op, axis, by in layouts_worth_trying(tensor.shape):
+                    yield cls(tensor=tensor.name, op=op, axis=axis, by=by)
+                for axis, by in dict.fromkeys(folds_worth_trying(program, tensor.name)):
+                    yield cls(tensor=tensor.name, op="fold", axis=axis, by=by)
 
     def facts(self, program: Program) -> Iterator[Fact]:
         tensor = tensors(program).get(self.tensor)
@@ -83,6 +88,10 @@ class SetStorageLayout(Strategy):
         size, most = prod(layout.new_shape()), capacity(tensor.scope, tensor.dtype)
         room = f"{shape_text(layout.new_shape())}, {WORDS[tensor.scope]} has room for {most} of {tensor.dtype}"
         yield Fact("size-fits", size <= most, room)
+        if self.op == "fold":
+            after = self.rewrite(program)
+            because = f"elements of {self.tensor} that share a place are not alive at once"
+            yield flow_preserved(program, after, same_loops(program, after), because=because)
 
     def rewrite(self, program: Program) -> Program:
         tensor, layout = tensors(program)[self.tensor], self._layout(program)

@@ -203,6 +203,13 @@ def test_arguments_may_address_anything() -> None:
                 steps += [strategy(name)(**at) for name in ("additive_split", "exponential_split")]
                 steps += [strategy("multiplicative_split")(**at, first=first) for first in ("divide", "multiply")]  # pyright: ignore[reportCallIssue]
         steps += [strategy("online_softmax")(maximum=path, sum=second) for second in paths]  # pyright: ignore[reportCallIssue]
+        steps += [
+            strategy(name)(path=path)  # pyright: ignore[reportCallIssue]
+            for name in (
+                "normal_loop_max_to_prefix_max",
+                "normal_loop_summation_on_exp_to_prefix_summation_on_exp",
+            )
+        ]
         steps += [strategy("flashattention_wo_tiling")(path=path, block=block) for block in (0, 1, 7)]  # pyright: ignore[reportCallIssue]
         steps += [strategy("reduction_factorization")(path=path, tensor=t, parts=2) for t in "ACD"]  # pyright: ignore[reportCallIssue]
         steps += [
@@ -231,6 +238,10 @@ def test_arguments_may_address_anything() -> None:
     for tensor in ("A", "C", "D", "Z", ""):
         changes = [
             (op, axis, by) for op in ("swap", "split", "merge", "pad") for axis, by in ((0, 1), (-1, 2), (1, -3))
+        ]
+        steps += [
+            strategy("set_storage_layout")(tensor=tensor, op="fold", axis=axis, by=by)  # pyright: ignore[reportCallIssue]
+            for axis, by in ((0, 1), (-1, 2), (1, -3), (1, 2))
         ]
         for op, axis, by in changes:
             steps.append(strategy("set_storage_layout")(tensor=tensor, op=op, axis=axis, by=by))  # pyright: ignore[reportCallIssue]
