@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from leir.analysis.algebra import Algebra, TooLarge, commuted, whole
+from leir.analysis.algebra import Algebra, Kinds, TooLarge, commuted, whole
 from leir.analysis.intervals import Range, span, tiny
 from leir.analysis.intervals import relative_error as unit_roundoff
 from leir.analysis.plain import is_plain
 from leir.analysis.ranges import ranges
 from leir.analysis.rounding import Rounding, Unbounded
 from leir.analysis.terms import Term, is_sum, term_of, terms_of
-from leir.analysis.types import Weak, computing_type, integer_range, is_float, type_of
+from leir.analysis.types import Weak, computing_type, integer_range, is_float
 from leir.analysis.values import Ranges, value_of
 from leir.edit import dtypes, expression_at, replace_expression_at, walk, walk_expression, with_operands
 from leir.printer import expression_text
@@ -107,7 +107,7 @@ class Setting:
 
     def computes_here(self, expression: Expr) -> bool:
         """Whether an expression has the type of the arithmetic at the place, and is none of literals alone."""
-        return type_of(expression, self.algebra.dtypes) == self.dtype
+        return self.algebra.kinds.of(expression) == self.dtype
 
     def same(self, left: Expr, right: Expr) -> bool:
         """Whether two expressions are the same operand: up to commuted operands, and sums up to their writing."""
@@ -145,14 +145,14 @@ def _bounded(program: Program) -> Ranges:
 
 def settings(program: Program) -> Iterator[Setting]:
     """Every arithmetic expression in the value of an equation, subscripts left out, in the order of the text."""
-    types = dtypes(program)
+    kinds = Kinds(dtypes(program))
     for path, node in walk(program):
         if isinstance(node, Equation):
             for within, expression, parent in _computed(node.value, (1,), None):
-                dtype = _computes_in(expression, types)
+                dtype = _computes_in(expression, kinds)
                 if dtype is not None:
                     place = Place(path, within)
-                    yield Setting(program, place, expression, parent, node.value, Algebra(types, dtype))
+                    yield Setting(program, place, expression, parent, node.value, Algebra(kinds, dtype))
 
 
 def _computed(expression: Expr, within: Path, parent: Expr | None) -> Iterator[tuple[Path, Expr, Expr | None]]:
@@ -162,12 +162,14 @@ def _computed(expression: Expr, within: Path, parent: Expr | None) -> Iterator[t
             yield from _computed(operand, (*within, number), expression)
 
 
-def _computes_in(expression: Expr, types: Mapping[str, DType]) -> DType | None:
+def _computes_in(expression: Expr, kinds: Kinds) -> DType | None:
     """The type of an expression that arithmetic can rewrite; None for a literal, a condition or an integer quotient."""
-    kind = type_of(expression, types)
-    if isinstance(kind, Weak) or kind == "bool" or isinstance(expression, Access | Call | Cast | Select | Real):
+    if isinstance(expression, Access | Call | Cast | Select | Real):
         return None
-    return None if Algebra(types, kind).is_atom(expression) else kind
+    kind = kinds.of(expression)
+    if isinstance(kind, Weak) or kind == "bool":
+        return None
+    return None if Algebra(kinds, kind).is_atom(expression) else kind
 
 
 class Algebraic(Strategy):
@@ -198,18 +200,12 @@ class Algebraic(Strategy):
 
     def setting(self, program: Program) -> Setting:
         """The expression at the step's place, which `facts_of_place` has found."""
-        chain = _chain(program, self.place)
-        types = dtypes(program)
-        dtype = _computes_in(chain[-1], types)
-        assert dtype is not None
-        return Setting(
-            program, self.place, chain[-1], chain[-2] if len(chain) > 1 else None, chain[0], Algebra(types, dtype)
-        )
+        return _setting(program, self.place)
 
     def found(self, program: Program) -> tuple[Form | None, str]:
         """The form that the step asks for, or why there is none."""
         setting = self.setting(program)
-        forms, why = _distinct(type(self), setting)
+        forms, why = _offered(type(self), program, self.place)
         form = next((form for form in forms if dict(form.arguments) == self.arguments), None)
         if form is not None:
             return form, form.identity
@@ -339,6 +335,21 @@ def _distinct(cls: type[Algebraic], setting: Setting) -> tuple[list[Form], str]:
     return list(found.values()), ""
 
 
+@lru_cache(maxsize=128)
+def _offered(cls: type[Algebraic], program: Program, place: Place) -> tuple[list[Form], str]:
+    """`_distinct` at a place; a step asks several times."""
+    return _distinct(cls, _setting(program, place))
+
+
+def _setting(program: Program, place: Place) -> Setting:
+    chain = _chain(program, place)
+    kinds = Kinds(dtypes(program))
+    dtype = _computes_in(chain[-1], kinds)
+    assert dtype is not None
+    around = chain[-2] if len(chain) > 1 else None
+    return Setting(program, place, chain[-1], around, chain[0], Algebra(kinds, dtype))
+
+
 def _chain(program: Program, place: Place) -> list[Expr]:
     """The expressions from an equation's value down to the one at a place; empty where there is none."""
     within = place.within or ()
@@ -358,7 +369,7 @@ def _why_not_arithmetic(program: Program, place: Place) -> str:
     text = expression_text(chain[-1])
     if any(isinstance(outer, Access) for outer in chain[:-1]):
         return f"{text} is part of a subscript"
-    if _computes_in(chain[-1], dtypes(program)) is None:
+    if _computes_in(chain[-1], Kinds(dtypes(program))) is None:
         return f"{text} is no sum, product or quotient"
     return ""
 

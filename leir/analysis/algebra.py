@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from leir.analysis.types import Weak, is_float, type_of
+from leir.analysis.types import Type, Weak, is_float, type_of
 from leir.edit import map_expression, walk_expression, with_operands
 from leir.printer import expression_text
 from leir.syntax import Binary, Call, DType, Expr, Integer, Real, Unary, Variable, operands
@@ -50,22 +50,37 @@ class Ratio:
         return bool(self.numerator * other.denominator == other.numerator * self.denominator)
 
 
+class Kinds:
+    """The types of expressions, each found once. By identity: hashing a tree takes as long as typing it."""
+
+    def __init__(self, dtypes: Mapping[str, DType]) -> None:
+        self.dtypes = dtypes
+        self._found: dict[int, tuple[Expr, Type]] = {}
+
+    def of(self, expression: Expr) -> Type:
+        known = self._found.get(id(expression))
+        if known is None:
+            known = self._found[id(expression)] = (expression, type_of(expression, self.dtypes))
+        return known[1]
+
+
 class Algebra:
     """The atoms of some expressions that compute in one type, and what SymPy says of the expressions."""
 
-    def __init__(self, dtypes: Mapping[str, DType], dtype: DType) -> None:
-        self.dtypes = dtypes
+    def __init__(self, kinds: Kinds, dtype: DType) -> None:
+        self.kinds = kinds
         self.dtype: DType = dtype
         self.atoms: list[Expr] = []
         self._numbers: dict[Expr, int] = {}
-        self._opaque: dict[Expr, bool] = {}
+        self._opaque: dict[int, tuple[Expr, bool]] = {}
         self._shapes: dict[Expr, Expr] = {}
 
     def is_atom(self, expression: Expr) -> bool:
         """Whether arithmetic does not look into an expression."""
-        if expression not in self._opaque:
-            self._opaque[expression] = self._is_atom(expression)
-        return self._opaque[expression]
+        known = self._opaque.get(id(expression))
+        if known is None:
+            known = self._opaque[id(expression)] = (expression, self._is_atom(expression))
+        return known[1]
 
     def _is_atom(self, expression: Expr) -> bool:
         match expression:
@@ -79,11 +94,11 @@ class Algebra:
                     return True
             case _:
                 return True
-        return type_of(expression, self.dtypes) != self.dtype
+        return self.kinds.of(expression) != self.dtype
 
     def number(self, expression: Expr) -> int | None:
         """The value of a literal, or of an expression of literals, that is whole and not large."""
-        kind = type_of(expression, self.dtypes)
+        kind = self.kinds.of(expression)
         if not isinstance(kind, Weak) or isinstance(kind.value, bool):
             return None
         value = kind.value

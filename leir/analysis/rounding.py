@@ -28,7 +28,7 @@ from fractions import Fraction
 
 from leir.analysis.algebra import Algebra, whole
 from leir.analysis.intervals import Range, outwards, relative_error, tiny
-from leir.analysis.types import Weak, type_of
+from leir.analysis.types import Weak
 from leir.edit import walk_expression
 from leir.syntax import Binary, DType, Expr, Unary
 
@@ -73,6 +73,8 @@ class Rounding:
     larger: dict[int, Bound] = field(default_factory=dict[int, Bound])  # what a symbol is at most
     divisors: set[object] = field(default_factory=set[object])  # keys of the sums that something is divided by
     found: dict[Expr, Rounded] = field(default_factory=dict[Expr, Rounded])
+    _relative: dict[Expr, tuple[float, float, float]] = field(default_factory=dict[Expr, tuple[float, float, float]])
+    _condition: dict[Expr, float] = field(default_factory=dict[Expr, float])
 
     def why_not(self, old: Expr, new: Expr) -> str:
         """Why the new expression may lose more than is allowed for the old one; empty if it cannot.
@@ -160,7 +162,7 @@ class Rounding:
         return Rounded(a.size, a.spread, a.made, (low, high))
 
     def _literal(self, expression: Expr) -> Rounded | None:
-        kind = type_of(expression, self.algebra.dtypes)
+        kind = self.algebra.kinds.of(expression)
         if not isinstance(kind, Weak):
             return None
         value = float(kind.value)
@@ -242,6 +244,11 @@ class Rounding:
 
         The first and the last are infinite where the value may lose its digits.
         """
+        if expression not in self._relative:
+            self._relative[expression] = self._relative_of(expression)
+        return self._relative[expression]
+
+    def _relative_of(self, expression: Expr) -> tuple[float, float, float]:
         literal = self._literal(expression)
         if literal is not None:
             error = sum(literal.made.values()) / sum(literal.size.values()) if literal.size else 0.0
@@ -282,7 +289,7 @@ class Rounding:
 
     def spread(self, expression: Expr) -> float:
         """What the sums of a value are made of over its size, at most."""
-        if isinstance(type_of(expression, self.algebra.dtypes), Weak):
+        if isinstance(self.algebra.kinds.of(expression), Weak):
             return 1.0
         if self.algebra.is_atom(expression):
             return 1.0 if self.is_plain(expression) else math.inf
@@ -301,6 +308,11 @@ class Rounding:
 
     def condition(self, expression: Expr) -> float:
         """The sum of the sizes of the terms of a sum over the size of the sum, at most; 1 for terms of one sign."""
+        if expression not in self._condition:
+            self._condition[expression] = self._condition_of(expression)
+        return self._condition[expression]
+
+    def _condition_of(self, expression: Expr) -> float:
         terms = [self.range_of(term) for term in _signed_terms(expression, self.algebra.is_atom)]
         if any(term.nan for term in terms):
             return math.inf
@@ -350,7 +362,7 @@ class Rounding:
         return visit(new)
 
     def _is_power_of_two(self, expression: Expr) -> bool:
-        kind = type_of(expression, self.algebra.dtypes)
+        kind = self.algebra.kinds.of(expression)
         if not isinstance(kind, Weak):
             return False
         value = abs(float(kind.value))
