@@ -55,6 +55,11 @@ def statement_text(statement: Stmt, program: Program | None = None, spelling: Sp
     return _Printer(spelling, storage(program) if program else {}).statement(statement)
 
 
+def equation_text(equation: Stmt) -> str:
+    """An equation as it is quoted in a sentence: compact, without the semicolon that ends it."""
+    return statement_text(equation).rstrip(";")
+
+
 def expression_text(expression: Expr) -> str:
     """An expression's compact text."""
     return _Printer("compact", {}).expression(expression)

@@ -20,20 +20,22 @@ def choice(context: Context) -> tuple[Form, ...]:
     call = f"`{call_text(context.step)}`"
 
     def saying(form: str) -> Part:
-        return Part(form.format(why=why), 1, form.format(why=least))
+        """The form with the reason in place of its `#`, and, where it must be short, with the shortest reason."""
+        lead, _, rest = form.partition("#")
+        return Part(f"{lead}{why}{rest}", 1, f"{lead}{least}{rest}")
 
     other = Part(_alternatives(context, 2), 4, _alternatives(context, 1))
     refused = Part(_refused(context), 3)
     return (
-        (saying(f"{{why}} The step is {call}."), other, refused),
-        (saying(f"The step taken is {call}. {{why}}"), other, refused),
-        (other, saying(f"{{why}} Hence {call}."), refused),
-        (saying("{why}"), refused, other, Part(f"The choice falls on {call}.")),
-        (saying(f"{{why}} This calls for {call}."), refused, other),
-        (refused, saying(f"Next comes {call}. {{why}}"), other),
-        (other, refused, saying(f"{call} is the step here. {{why}}")),
-        (refused, other, saying(f"{{why}} So the next step is {call}.")),
-        (Part(f"One step, {call}, is taken."), saying("{why}"), other, refused),
+        (saying(f"# The step is {call}."), other, refused),
+        (saying(f"The step taken is {call}. #"), other, refused),
+        (other, saying(f"# Hence {call}."), refused),
+        (saying("#"), refused, other, Part(f"The choice falls on {call}.")),
+        (saying(f"# This calls for {call}."), refused, other),
+        (refused, saying(f"Next comes {call}. #"), other),
+        (other, refused, saying(f"{call} is the step here. #")),
+        (refused, other, saying(f"# So the next step is {call}.")),
+        (Part(f"One step, {call}, is taken."), saying("#"), other, refused),
     )
 
 

@@ -51,7 +51,7 @@ from leir.edit import (
     walk,
 )
 from leir.names import substitute_in
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Cast, Equation, Expr, Guard, Loop, Path, Place, Program
 from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
 from strategies.memories import WORDS
@@ -97,7 +97,7 @@ class ComputeInline(Strategy):
         found = _definitions(program, self.tensor)
         yield Fact("has-one-equation", len(found) == 1, f"{counted(len(found), 'equation')} for {self.tensor}")
         ((path, equation),) = found
-        text = statement_text(equation)
+        text = equation_text(equation)
         is_store = equation.op == "="
         yield Fact("is-no-accumulation", is_store, f"{text} {'stores' if is_store else 'accumulates'}")
         free = is_free_of(equation, self.tensor)
@@ -137,7 +137,7 @@ class ComputeInline(Strategy):
             "tensor": self.tensor,
             "value": expression_text(equation.value),
             "definition": path_text(inlining.path),
-            "equation": statement_text(equation).rstrip(";"),
+            "equation": equation_text(equation),
             "access": expression_text(access),
             "inlined": expression_text(inlined),
             "bytes": counted(size, "byte"),

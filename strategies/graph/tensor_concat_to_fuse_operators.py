@@ -38,7 +38,7 @@ from leir.edit import (
     replace_at,
     statement_at,
 )
-from leir.printer import header_text, statement_text
+from leir.printer import equation_text, header_text
 from leir.syntax import Access, Expr, Guard, Path, Program, Variable
 from strategies.alike import Alike, Unlike, alike, joined
 from strategies.base import (
@@ -135,7 +135,7 @@ class TensorConcatToFuseOperators(Strategy):
     def facts(self, program: Program) -> Iterator[Fact]:
         found = [work_at(program, p) if statement_or_none(program, p) is not None else None for p in self._paths]
         what = [
-            f"{header_text(work.levels)} holds {statement_text(work.equation)} and nothing else"
+            f"{header_text(work.levels)} holds {equation_text(work.equation)} and nothing else"
             if work is not None
             else f"{describe_at(program, path)}, not a perfect nest around one equation"
             for work, path in zip(found, self._paths, strict=True)
@@ -147,7 +147,7 @@ class TensorConcatToFuseOperators(Strategy):
         how = "comes after" if ordered else "does not follow"
         evidence = f"{path_text(self.other)} {how} {path_text(self.path)} in one list"
         yield Fact("nests-are-of-one-list", ordered, evidence)
-        text = [statement_text(work.equation) for work in (one, other)]
+        text = [equation_text(work.equation) for work in (one, other)]
         computes = _computes(one)
         yield Fact("computes-something", computes, f"{text[0]} {'computes something' if computes else 'is a copy'}")
         known = not self.axis or one.axis(self.axis) in one.spatial
@@ -199,12 +199,12 @@ class TensorConcatToFuseOperators(Strategy):
             "first": path_text(self.path),
             "second": path_text(self.other),
             "header": header_text(one.levels),
-            "first_equation": statement_text(one.equation).rstrip(";"),
-            "second_equation": statement_text(other.equation).rstrip(";"),
-            "new_equation": statement_text(joint.equation).rstrip(";"),
+            "first_equation": equation_text(one.equation),
+            "second_equation": equation_text(other.equation),
+            "new_equation": equation_text(joint.equation),
             "new_header": header_text(joint.levels),
             "result": joint.equation.target.tensor,
-            "taken": listed(statement_text(equation).rstrip(";") for equation in joint.taken),
+            "taken": listed(equation_text(equation) for equation in joint.taken),
             "targets": listed(dict.fromkeys((one.target, other.target))),
             "count": str(len(joint.statements)),
             "elements": str(sum(prod(shape) for _, _, shape in joint.new)),

@@ -27,7 +27,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from leir.edit import dtypes, enclosing, iterations_around, map_expression, replace_at, variables_of, walk_with
-from leir.printer import expression_text, header_text, statement_text
+from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import Access, AssignOp, DType, Equation, Expr, Guard, Path, Program, Stmt
 from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
 from strategies.blocks import reorderable_accumulations
@@ -122,7 +122,7 @@ class TensorSplitToDecoupleOperators(Strategy):
         work = work_at(program, self.path) if statement is not None else None
         evidence = f"{describe_at(program, self.path)}, not a perfect nest around one equation"
         if work is not None:
-            evidence = f"{header_text(work.levels)} holds {statement_text(work.equation)} and nothing else"
+            evidence = f"{header_text(work.levels)} holds {equation_text(work.equation)} and nothing else"
         yield Fact("nest-holds-one-equation", work is not None, evidence)
         assert work is not None
         loop = work.axis(self.axis)
@@ -133,7 +133,7 @@ class TensorSplitToDecoupleOperators(Strategy):
         assert loop is not None
         inside = self.at < loop.extent
         yield Fact("cut-is-inside", inside, f"the first part has {self.at} of {counted(loop.extent, 'iteration')}")
-        text = statement_text(work.equation)
+        text = equation_text(work.equation)
         evidence = f"{text} reduces over {self.axis}"
         if loop in work.spatial:
             evidence = f"{self.axis} is in the subscripts of the result of {text}"
@@ -178,7 +178,7 @@ class TensorSplitToDecoupleOperators(Strategy):
             "spatial_axis" if loop in work.spatial else "reduced_axis": self.axis,
             "header": header_text(work.levels),
             "target": work.target,
-            "equation": statement_text(work.equation).rstrip(";"),
+            "equation": equation_text(work.equation),
             "extent": str(loop.extent),
             "first": str(self.at),
             "second": str(loop.extent - self.at),
@@ -189,10 +189,7 @@ class TensorSplitToDecoupleOperators(Strategy):
             "header_second": header_text(cut.works[1].levels),
         }
         equations = [
-            statement_text(node).rstrip(";")
-            for s in cut.statements
-            for _, node in walk_with(s)
-            if isinstance(node, Equation)
+            equation_text(node) for s in cut.statements for _, node in walk_with(s) if isinstance(node, Equation)
         ]
         result["first_equation"], result["second_equation"] = equations[-4:-2]
         result["combining"] = listed(equations[-2:])

@@ -23,7 +23,7 @@ from typing import ClassVar
 from leir.analysis.intervals import Range
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.edit import expression_at, replace_expression_at, statement_at
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Binary, Call, Equation, Expr, Path, Place, Program
 from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
@@ -160,7 +160,7 @@ class AdditiveSplit(Strategy):
             "difference": sizes.difference_text,
             "new": expression_text(expression_at(after, Place(self.path, self.within))),
             "use": use.what,
-            "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
+            "equation": equation_text(statement_at(after, self.path)),
             "dtype": part.dtype,
             "bounded": limit,
         }

@@ -28,7 +28,7 @@ from leir.analysis.spare import RESCALED, is_from_exp, spare_where_used
 from leir.analysis.values import Ranges
 from leir.edit import replace_expression_at, statement_at
 from leir.names import substitute_in
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Loop, Path, Place, Program, Real, Select
 from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
@@ -165,7 +165,7 @@ class ExponentialSplit(Strategy):
             "end": expression_text(b),
             "new": expression_text(exponents.product),
             "use": use.what,
-            "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
+            "equation": equation_text(statement_at(after, self.path)),
             "dtype": part.dtype,
             "bounds": exponents.text,
         }

@@ -65,7 +65,7 @@ from leir.edit import (
     with_operands,
 )
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
-from leir.printer import expression_text, header_text, statement_text
+from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import (
     Access,
     Alloc,
@@ -181,7 +181,7 @@ class FlashattentionWoTiling(Strategy):
             yield Fact("path-is-one-sum", False, f"{why}; the path must be that of a nest with one sum")
             return
         match = Match(program, self.path)
-        text = statement_text(match.equation).rstrip(";")
+        text = equation_text(match.equation)
         yield Fact(
             "path-is-one-sum", True, f"{text} sums over {listed(sorted(match.keys))} and alone writes its tensor"
         )

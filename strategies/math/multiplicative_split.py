@@ -22,7 +22,7 @@ from typing import ClassVar, Literal
 from leir.analysis.intervals import tiny
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.edit import expression_at, replace_expression_at, statement_at
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Binary, Equation, Expr, Path, Place, Program
 from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
@@ -166,7 +166,7 @@ class MultiplicativeSplit(Strategy):
             "between": between,
             "new": expression_text(expression_at(after, Place(self.path, self.within))),
             "use": use.what,
-            "equation": statement_text(statement_at(after, self.path)).rstrip(";"),
+            "equation": equation_text(statement_at(after, self.path)),
             "dtype": part.dtype,
             "range": str(bounded(before).of(value, self.path)),
         }

@@ -49,7 +49,7 @@ from leir.edit import (
     walk,
 )
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
-from leir.printer import expression_text, header_text, statement_text
+from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import (
     Access,
     Alloc,
@@ -128,17 +128,15 @@ class OnlineSoftmax(Strategy):
         (_, first), (_, second) = equations_of(program, self.maximum, self.sum)
         reason = why_not_reduction(program, self.maximum, "max=")
         over = ", ".join(_reduced(program, self.maximum, first))
-        shown = (
-            reason or f"{statement_text(first).rstrip(';')} reduces over {over} and alone writes {first.target.tensor}"
-        )
+        shown = reason or f"{equation_text(first)} reduces over {over} and alone writes {first.target.tensor}"
         yield Fact("maximum-is-a-full-reduction", not reason, shown)
         reason = why_not_reduction(program, self.sum, "+=")
         match = None if reason else softmax_at(program, self.maximum, self.sum)
         over = ", ".join(_reduced(program, self.sum, second))
-        shown = f"{statement_text(second).rstrip(';')} sums over {over} and subtracts that maximum, row by row"
+        shown = f"{equation_text(second)} sums over {over} and subtracts that maximum, row by row"
         if match is None:
             shown = reason or (
-                f"{statement_text(second)} is no sum of exp(a-D) with a and D as in {statement_text(first)}, or their "
+                f"{equation_text(second)} is no sum of exp(a-D) with a and D as in {equation_text(first)}, or their "
                 "subscripts leave a loop open"
             )
         yield Fact("sum-uses-that-maximum", match is not None, shown)

@@ -42,7 +42,7 @@ from leir.analysis.windows import (
     wrong_boxes,
 )
 from leir.edit import accesses, dtypes, perfect_nest, sole_equation, tensors_read, tensors_written, variables_of, walk
-from leir.printer import header_text, statement_text
+from leir.printer import equation_text, header_text, statement_text
 from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program, Stmt, Variable
 from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
 from strategies.joining import Joint, size_of
@@ -193,7 +193,7 @@ class PartiallyEquivalentThenCorrect(Strategy):
             "long": str(joint.long.extent),
             "header": header_text(windows.levels),
             "word": NAMES[windows.equation.op],
-            "equation": statement_text(windows.equation).rstrip(";"),
+            "equation": equation_text(windows.equation),
             "results": listed(target.tensor for target in windows.targets),
             "each": str(each),
             "all": str(each // x.extent * joint.long.extent),

@@ -40,7 +40,7 @@ from leir.edit import (
     walk,
 )
 from leir.names import free_variables, substitute_each, unused_tensor, unused_variable, variables_around
-from leir.printer import expression_text, header_text, statement_text
+from leir.printer import equation_text, expression_text, header_text, statement_text
 from leir.syntax import (
     Access,
     Alloc,
@@ -158,8 +158,8 @@ class ReductionFactorization(Strategy):
             "parts": str(cut.parts.extent),
             "part": cut.parts.variable,
             "word": word,
-            "equation": statement_text(equation).rstrip(";"),
-            "new_equation": statement_text(cut.term).rstrip(";"),
+            "equation": equation_text(equation),
+            "new_equation": equation_text(cut.term),
             "partial": cut.term.target.tensor,
             "new_header": header_text(loops_of_nest(cut.parts)),
             "combined": path_text(nest),
@@ -168,7 +168,7 @@ class ReductionFactorization(Strategy):
         if cut.is_guarded:
             result["identity"] = expression_text(_identity(cut.term.op, self._dtype(before)))
         else:
-            result["combination"] = statement_text(cut.combination).rstrip(";")
+            result["combination"] = equation_text(cut.combination)
         return result
 
     def _equation_path(self, program: Program) -> Path:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,7 +61,7 @@ def context_of(step: dict[str, Any]) -> Context:
 def steps_of(text: str, seed: int = 0, per_strategy: int = 3) -> list[dict[str, Any]]:
     """Legal steps of a program as `explain` takes them."""
     asked = {"leir": text, "seed": seed, "source": "test", "strategies": list(names()), "per_strategy": per_strategy}
-    found = expand({**asked, "attempts": 8})
+    found = expand({**asked, "attempts": 8, "wanted": None, "always": [], "earlier": [], "back": []})
     refused = [{"strategy": r["strategy"], "args": r["args"], "fact": r["facts"][-1]} for r in found["refusals"]]
 
     def step(data: dict[str, Any]) -> dict[str, Any]:
@@ -119,6 +120,13 @@ def test_a_section_has_eight_forms(section: Callable[[Context], tuple[Form, ...]
     told = [section(context_of(step)) for text in (SOFTMAX, LINEAR) for step in steps_of(text)]
     assert min(map(len, told)) >= 8
     assert max(len({tuple(part.text for part in form if part.text) for form in forms}) for forms in told) >= orders
+
+
+def test_arguments_may_hold_braces() -> None:
+    context = replace(context_of(steps_of(SOFTMAX)[0]), step=Step(strategy="loop_split", args={"of": "E_{i,j}"}))
+    for form in choice(context):
+        assert " ".join(part.text for part in form).count('`loop_split(of="E_{i,j}")`') == 1
+        assert all("#" not in part.text for part in form)
 
 
 def test_the_bottleneck_has_eight_forms() -> None:
