@@ -134,6 +134,7 @@ def parse_source(text: str, file: str = "<text>") -> Source:
     return Source(text, file, program, builder.spans)
 
 
+@lru_cache(maxsize=1024)
 def parse_expression(text: str, file: str = "<expression>") -> Expr:
     """The expression that `text` writes. Raises ParseError."""
     return _Builder(text, file).expression(read_tree(text, file, "expression"), (), (), 0)

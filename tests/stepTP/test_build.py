@@ -14,6 +14,7 @@ import pytest
 
 from stepTP import pipeline
 from stepTP.config import Config, ConfigError, parse_config
+from stepTP.draw import uniform
 from stepTP.manifest import RunError, load_manifest
 from stepTP.records import (
     CONFIGS,
@@ -218,3 +219,21 @@ def test_killed_at_any_moment_and_started_again(built: Path, tmp_path: Path) -> 
     assert start(CONFIG, folder).wait() == 0
     assert contents(folder) == contents(built)
     assert json.loads((folder / "manifest.json").read_text())["planned"] == 4
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_drawn_moments(built: Path, tmp_path: Path) -> None:
+    """Each time a new build, killed at a moment drawn from the time that one takes, and gone on with once."""
+    begun = time.monotonic()
+    assert start(CONFIG, tmp_path / "whole").wait() == 0
+    took = time.monotonic() - begun
+    killed = 0
+    for number in range(20):
+        folder = tmp_path / str(number)
+        process = start(CONFIG, folder)
+        time.sleep(took * uniform("kill", number))
+        process.send_signal(signal.SIGKILL)
+        killed += process.wait() != 0
+        assert start(CONFIG, folder).wait() == 0
+        assert contents(folder) == contents(built), number
+    assert killed >= 15
