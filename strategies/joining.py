@@ -36,9 +36,9 @@ class Joint:
         shape = [self.long.extent if loop == x else loop.first + loop.extent for loop in windows.kept]
         name = self._new(self.dtypes[windows.targets[0].tensor], shape)
         self.result = Access(name, tuple(Variable(loop.variable) for loop in windows.kept))
-        value = windows.widened(with_reads(windows.equation.value, iter(reads)))
-        self.levels = tuple(self._widened(level) for level in windows.levels)
-        (self.nest,) = nested(self.levels, (Equation(self.result, windows.equation.op, value),))
+        value = windows.widened(with_reads(windows.equations[0].value, iter(reads)))
+        self.levels = tuple(self._widened(level) for level in windows.levels[0])
+        (self.nest,) = nested(self.levels, (Equation(self.result, windows.equations[0].op, value),))
         self.corrections = [self._again(n, box) for n, boxes in enumerate(wrong) for box in boxes]
         self.taken = [self._taken(n, box) for n, boxes in enumerate(wrong) for box in right_boxes(windows, boxes)]
 
@@ -93,10 +93,8 @@ class Joint:
 
     def _again(self, number: int, box: Box) -> Stmt:
         """The nest of one operand as it was, over the results in a box."""
-        windows = self.windows
-        value = with_reads(windows.equation.value, iter([operand.reads[number] for operand in windows.operands]))
-        equation = Equation(windows.targets[number], windows.equation.op, value)
-        return nested(self._inside(windows.levels, box), (equation,))[0]
+        levels, equation = self.windows.levels[number], self.windows.equations[number]
+        return nested(self._inside(levels, box), (equation,))[0]
 
     def _taken(self, number: int, box: Box) -> Stmt:
         """The copy of one operand's results in a box from the joint ones."""

@@ -43,7 +43,7 @@ from leir.analysis.windows import (
 )
 from leir.edit import accesses, dtypes, perfect_nest, sole_equation, tensors_read, tensors_written, variables_of, walk
 from leir.printer import equation_text, header_text, statement_text
-from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program, Stmt, Variable
+from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program, Stmt
 from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
 from strategies.joining import Joint, size_of
 
@@ -191,9 +191,9 @@ class PartiallyEquivalentThenCorrect(Strategy):
             "x": x.variable,
             "extent": str(x.extent),
             "long": str(joint.long.extent),
-            "header": header_text(windows.levels),
-            "word": NAMES[windows.equation.op],
-            "equation": equation_text(windows.equation),
+            "header": header_text(windows.levels[0]),
+            "word": NAMES[windows.equations[0].op],
+            "equation": equation_text(windows.equations[0]),
             "results": listed(target.tensor for target in windows.targets),
             "each": str(each),
             "all": str(each // x.extent * joint.long.extent),
@@ -255,7 +255,7 @@ def _likeness(statement: Stmt) -> object:
     if found is None:
         return None
     levels = perfect_nest(statement)
-    loops = tuple((level.kind, level.extent, level.first) if isinstance(level, Loop) else None for _, level in levels)
+    loops = tuple(level.extent for _, level in levels if isinstance(level, Loop))
     return loops, found[1].op, sum(1 for _ in accesses(found[1].value))
 
 
@@ -264,7 +264,7 @@ def _is_padded(levels: Sequence[tuple[Path, Loop | Guard]], x: str) -> bool:
     found = sole_equation(levels[0][1])
     assert found is not None
     _, equation = found
-    if Variable(x) not in equation.target.indices:
+    if x not in variables_of(equation.target):
         return False
     guards = [level.condition for _, level in levels if isinstance(level, Guard)]
     return any(x in variables_of(guard) for guard in guards) or any(conditions_on(equation.value, x))

@@ -2,9 +2,9 @@
 
     python -m tests.strategies.judging --seed 7 --seconds 500 --legal 2000
 
-walks over the patterns, the programs of the case files and random programs from a seed on until either limit is
-reached, and prints for each strategy how many steps were legal and which facts refused the others. It stops at the
-first wrong step. With `--only`, a few steps of other strategies lead from state to state, and are not judged; with
+walks over the patterns, the programs of the case files, disguised variants of them and random programs from a seed on
+until either limit is reached, and prints for each strategy how many steps were legal and which facts refused the
+others. It stops at the first wrong step. With `--only`, a few steps of other strategies lead from state to state, and are not judged; with
 `--stress`, every step is judged on huge, zero, equal and denormal inputs too (`stress.py`), and the walks begin from
 f16 and f64 versions of programs too.
 """
@@ -12,7 +12,7 @@ f16 and f64 versions of programs too.
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from leir.check import check
 from leir.edit import with_dtypes
@@ -22,6 +22,7 @@ from strategies.base import Refused, usable
 from strategies.catalog import names, print_step, strategies
 from tests.programs import keyed, random_program
 from tests.strategies.cases import read_cases
+from tests.strategies.disguises import disguised
 from tests.strategies.meaning import why_not_same
 from tests.strategies.stress import why_wrong_under_stress
 from tests.strategies.walks import Trial, programs, walk
@@ -61,9 +62,13 @@ def table(counts: Counter[str]) -> str:
     return "\n".join(lines)
 
 
-def starts(number: int, seed: int, stress: bool) -> Iterator[tuple[str, Program]]:
-    """The programs of one round: a random one, and every tenth time the patterns and the programs of case files too."""
-    found = [(f"seed {seed + number}", random_program(seed + number))]
+def starts(number: int, seed: int, stress: bool, looked_at: Sequence[str]) -> Iterator[tuple[str, Program]]:
+    """The programs of one round: a random one, and a disguised variant of each strategy's pattern.
+
+    Every tenth time the patterns and the programs of case files too.
+    """
+    found = [(f"{name}, variant {seed + number}", disguised(name, seed + number)[1].program) for name in looked_at]
+    found.append((f"seed {seed + number}", random_program(seed + number)))
     if number % 10 == 0:
         cases = [(f"{name}: {case.title}", case.program()) for name in names() for case in read_cases(name)]
         found = [*programs(range(0)), *cases, *found]
@@ -89,7 +94,7 @@ def main() -> None:
     counts: Counter[str] = Counter()
     tried = 0
     for number in range(options.legal):
-        for name, program in starts(number, options.seed, options.stress):
+        for name, program in starts(number, options.seed, options.stress, options.only or names()):
             legal = sum(n for key, n in counts.items() if key.endswith(" legal"))
             if time.monotonic() > end or legal >= options.legal:
                 print(f"{tried} programs from seed {options.seed}, {time.process_time():.0f} s of processor time")
