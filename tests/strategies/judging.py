@@ -4,9 +4,9 @@
 
 walks over the patterns, the programs of the case files, disguised variants of them and random programs from a seed on
 until either limit is reached, and prints for each strategy how many steps were legal and which facts refused the
-others. It stops at the first wrong step. With `--only`, a few steps of other strategies lead from state to state, and are not judged; with
-`--stress`, every step is judged on huge, zero, equal and denormal inputs too (`stress.py`), and the walks begin from
-f16 and f64 versions of programs too.
+others. It stops at the first wrong step. With `--only`, a few steps of other strategies lead from state to state, and
+are not judged; with `--stress`, every step is judged on huge, zero, equal and denormal inputs too (`stress.py`), and
+the walks begin from f16 and f64 versions of programs too.
 """
 
 import argparse
