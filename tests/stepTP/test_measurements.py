@@ -241,7 +241,7 @@ def test_a_measurement_that_was_killed_goes_on_where_it_was(tmp_path: Path, monk
             pass
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(measurements, "load_manifest", lambda _: None)
+    monkeypatch.setattr(measurements, "identity_of", lambda _: None)
     monkeypatch.setattr(measurements, "run_rows", lambda *_: [])
     monkeypatch.setattr(measurements, "states_of", lambda *_: [(SOURCE, [State("plain", "0"), A, B])])
 
