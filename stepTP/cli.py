@@ -22,6 +22,7 @@ from stepTP.commands import (
     measure,
     overlap,
     publishing,
+    reporting,
     rows,
     scoring,
     steps,
@@ -55,6 +56,8 @@ app.command("score")(scoring.score)
 app.add_typer(evaluating.evaluation, name="eval")
 app.command("export")(export.export)
 app.command("push")(publishing.push)
+app.command("report")(reporting.report)
+app.command("diff")(reporting.diff)
 app.command("stats")(rows.stats)
 app.command("balance")(overlap.balance)
 app.command("decontaminate")(overlap.decontaminate)

@@ -1,0 +1,113 @@
+"""Charts as HTML and SVG text: no script, no library, colours by the page's variables."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import escape
+
+LEVELS = ("graph", "operator", "memory", "math")
+
+
+def bars(rows: Iterable[tuple[str, int, str, str]], most: int | None = None) -> str:
+    """Horizontal bars: label, count, what stands beside the count, and the class that colours it."""
+    found = list(rows)
+    top = most or max((count for _, count, _, _ in found), default=1) or 1
+    lines = "".join(
+        f'<div class="bar {escape(kind)}" title="{escape(label)}: {count:,} {escape(note)}">'
+        f'<span class="label">{escape(label)}</span>'
+        f'<span class="track"><i style="width:{100 * count / top:.2f}%"></i></span>'
+        f'<span class="count">{count:,}</span><span class="note">{escape(note)}</span></div>'
+        for label, count, note, kind in found
+    )
+    return f'<div class="bars">{lines}</div>'
+
+
+def histogram(values: Sequence[float], title: str, bins: int = 24, unit: str = "") -> str:
+    """A histogram with its median; the last bin takes what lies beyond the 99th percentile."""
+    if not values:
+        return ""
+    ordered = sorted(values)
+    median, low = ordered[len(ordered) // 2], ordered[0]
+    high = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    step = (high - low) / bins or 1.0
+    counts = Counter(min(bins - 1, int((value - low) / step)) for value in values)
+    top, width, height = max(counts.values()), 260, 84
+    columns = "".join(
+        f'<rect x="{n * width / bins:.1f}" y="{height - height * counts[n] / top:.1f}" '
+        f'width="{width / bins - 1:.1f}" height="{height * counts[n] / top:.1f}">'
+        f"<title>{low + n * step:.4g} to {low + (n + 1) * step:.4g}{unit}: {counts[n]:,}</title></rect>"
+        for n in range(bins)
+        if counts[n]
+    )
+    mark = min((median - low) / step / bins, 1) * width
+    return (
+        f"<figure><figcaption>{escape(title)} <b>median {median:.4g}{unit}</b></figcaption>"
+        f'<svg viewBox="0 0 {width} {height + 16}" class="histogram" role="img" aria-label="{escape(title)}">{columns}'
+        f'<line x1="{mark:.1f}" x2="{mark:.1f}" y1="0" y2="{height}"/>'
+        f'<text x="0" y="{height + 13}">{low:.4g}{unit}</text>'
+        f'<text x="{width}" y="{height + 13}" text-anchor="end">{high:.4g}{unit}</text></svg></figure>'
+    )
+
+
+def error_map(points: Sequence[tuple[float, float, str]]) -> str:
+    """Largest error against its tolerance, both by thirds of decades: how many verdicts lie in each cell."""
+    if not points:
+        return ""
+    cells = Counter((_third(tolerance), _third(error)) for error, tolerance, _ in points)
+    left, right = min(x for x, _ in cells), max(x for x, _ in cells) + 1
+    low, high = min(y for _, y in cells), max(max(y for _, y in cells) + 1, right)
+    size, edge = max(5.0, min(11.0, 620 / (right - left + high - low))), 44
+    width, height = (right - left) * size, (high - low) * size
+    top = max(cells.values())
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return edge + (x - left) * size, height - (y - low) * size + 6
+
+    squares = "".join(
+        f'<rect x="{at(x, y + 1)[0]:.1f}" y="{at(x, y + 1)[1]:.1f}" width="{size - 0.6:.1f}" height="{size - 0.6:.1f}" '
+        f'style="opacity:{0.25 + 0.75 * math.log1p(count) / math.log1p(top):.2f}"><title>tolerance about '
+        f"{10 ** (x / 3):.1e}, error about {10 ** (y / 3):.1e}: {count:,}</title></rect>"
+        for (x, y), count in sorted(cells.items())
+    )
+    (x1, y1), (x2, y2) = at(max(left, low), max(left, low)), at(min(right, high), min(right, high))
+    ticks = "".join(
+        f'<text x="{at(x, low)[0]:.1f}" y="{height + 22:.1f}" text-anchor="middle">1e{x // 3}</text>'
+        for x in range(left, right + 1)
+        if x % 9 == 0
+    ) + "".join(
+        f'<text x="{edge - 6}" y="{at(left, y)[1] + 3:.1f}" text-anchor="end">1e{y // 3}</text>'
+        for y in range(low, high + 1)
+        if y % 9 == 0
+    )
+    middle = f"{height / 2:.0f}"
+    return (
+        f'<svg viewBox="0 0 {width + edge + 12:.0f} {height + 44:.0f}" class="map" role="img" '
+        f'aria-label="error against tolerance" style="max-width:{width + edge + 12:.0f}px">{squares}'
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>{ticks}'
+        f'<text x="{edge + width / 2:.0f}" y="{height + 38:.0f}" text-anchor="middle">tolerance</text>'
+        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">error</text>'
+        "</svg>"
+    )
+
+
+def grid(names: Sequence[tuple[str, str]], families: Sequence[str], counts: dict[tuple[str, str], int]) -> str:
+    """Rows by strategy (with its level) and family, as a table of shades."""
+    top = max(counts.values(), default=1)
+    head = "".join(f'<th class="side"><span>{escape(family)}</span></th>' for family in families)
+    body = "".join(
+        f'<tr class="{escape(level)}"><th>{escape(name)}</th>'
+        + "".join(
+            f'<td title="{escape(name)}, {escape(family)}: {n:,}" '
+            f'style="--shade:{math.sqrt(n / top):.3f}"{"" if n else " class=none"}></td>'
+            for family, n in ((family, counts.get((name, family), 0)) for family in families)
+        )
+        + "</tr>"
+        for name, level in names
+    )
+    top_row = f"<thead><tr><th></th>{head}</tr></thead>"
+    return f'<div class="scroll"><table class="grid">{top_row}<tbody>{body}</tbody></table></div>'
+
+
+def _third(value: float) -> int:
+    """The third of a decade that a number lies in."""
+    return math.floor(math.log10(value) * 3)

@@ -1,0 +1,159 @@
+"""The report of a run: figures that the rows give, one file that loads nothing, and rows that a browser shows."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepTP.commands.reporting import report
+from stepTP.records import StepRow, to_line
+from stepTP.report.charts import bars, error_map, histogram
+from stepTP.report.difference import difference_of
+from stepTP.report.figures import chosen_rows, figures_of
+from stepTP.report.marks import laid_out, side_by_side
+from stepTP.report.page import page
+from stepTP.stats import run_rows
+from tests.stepTP.test_publish import measurement
+
+BEFORE = "in A_{4,8};out C_4,D_4;\nL^{4,8}_{i,j}[C_i+=A_{i,j};]\nL^4_i[D_i=C_i*0.5;]\n"
+AFTER = "in A_{4,8};out C_4,D_4;\nL^4_i[M^{f32,l};M=0.0;L^8_j[M+=A_{i,j};]C_i=M;]\nL^4_i[D_i=C_i*0.75;]\n"
+
+
+@pytest.fixture(scope="module")
+def steps(small_run: Path) -> list[StepRow]:
+    return [row for row in run_rows(small_run, "steps") if isinstance(row, StepRow)]
+
+
+@pytest.fixture(scope="module")
+def measured_run(small_run: Path, steps: list[StepRow], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("measured") / "small"
+    shutil.copytree(small_run, folder)
+    (folder / "measurements.jsonl").write_text("".join(to_line(measurement(row)) for row in steps[:2]))
+    return folder
+
+
+def rows_in(text: str) -> list[dict[str, Any]]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_programs_are_laid_out_without_loss(steps: list[StepRow]) -> None:
+    assert laid_out(AFTER) == [
+        "in A_{4,8};out C_4,D_4;", "L^4_i[", "  M^{f32,l};", "  M=0.0;", "  L^8_j[M+=A_{i,j};]", "  C_i=M;", "]",
+        "L^4_i[D_i=C_i*0.75;]",
+    ]  # fmt: skip
+    for text in (BEFORE, AFTER, *(row.leir_after for row in steps)):
+        assert "".join(line.strip() for line in laid_out(text)) == text.replace("\n", "")
+
+
+def test_changed_parts_are_marked() -> None:
+    pairs = side_by_side(BEFORE, AFTER)
+    assert not pairs[0].changed
+    assert pairs[-1].before == (("L^4_i[D_i=C_i*", False), ("0.5", True), (";]", False))
+    assert pairs[-1].after == (("L^4_i[D_i=C_i*", False), ("0.75", True), (";]", False))
+    for side, text in (("before", BEFORE), ("after", AFTER)):
+        lines = [part for pair in pairs if (part := getattr(pair, side)) is not None]
+        assert ["".join(text for text, _ in line) for line in lines] == laid_out(text)
+
+
+def test_figures_are_counted_from_the_rows(measured_run: Path, steps: list[StepRow]) -> None:
+    found = figures_of(measured_run)
+    assert {name: count for name, _, count, _ in found.strategies} == Counter(row.strategy for row in steps)
+    assert dict(found.families) == Counter(row.source.family for row in steps)
+    assert dict(found.depths) == Counter(str(row.depth) for row in steps)
+    assert sum(found.grid.values()) == found.rows["steps"] == len(steps)
+    assert len(found.errors) + found.exact == sum(len(row.verification) for row in steps)
+    refused = list(run_rows(measured_run, "refusals"))
+    assert sum(count for _, count, _ in found.refusals) == len(refused)
+    assert sum(count for _, count in found.rejected) == sum(1 for _ in run_rows(measured_run, "rejected"))
+    (tally,) = found.speedups.values()
+    assert dict(tally)["large-speedup"] == 2
+    assert found.slowest[0][2:] == (4.0, 2.0)
+    assert found.rarest[0][3] == min(count for _, _, count, _ in found.strategies)
+
+
+def test_rows_to_browse_are_of_every_strategy(measured_run: Path, steps: list[StepRow]) -> None:
+    figures = figures_of(measured_run)
+    names = {name for name, *_ in (*figures.slowest, *figures.rarest)}
+    few = chosen_rows(steps, figures, len(names) + 8)
+    assert len(few) == len(names) + 8
+    assert names <= {row.id for row in few}
+    assert {row.strategy for row in few} == {row.strategy for row in steps}
+    assert few == [row for row in steps if row in few]
+
+
+def test_the_page_loads_nothing(measured_run: Path, steps: list[StepRow]) -> None:
+    text = page(measured_run)
+    assert not re.findall(r'(?:src|href)="(?!#)[^"]*"|@import|url\(|https?://', text.split('id="data">')[0])
+    assert text == page(measured_run)
+    rows = rows_in(text)
+    assert [row["id"] for row in rows] == [row.id for row in steps]
+    assert f"<b>{len(steps):,}</b><span>verified steps</span>" in text
+    ids = [*re.findall(r'id="([^"]+)"', text.split('id="data">')[0]), "data"]
+    assert len(ids) == len(set(ids))
+    for link in re.findall(r'href="#row=([^"]+)"', text):
+        assert link in {row["id"] for row in rows}
+    assert rows[0]["latency"] == [["llvm on a test", "4 µs ± 0", "2×, large-speedup"]]
+
+
+def test_text_of_a_row_is_no_markup(measured_run: Path, tmp_path: Path) -> None:
+    text = bars([("<b>&", 1, "</i>", "math")]) + histogram([1.0, 2.0, 5.0], "<t>") + error_map([(1e-7, 1e-6, "llvm")])
+    assert "<b>&" not in text
+    assert "<t>" not in text
+    assert "<" not in page(measured_run).split('id="data">')[1].split("</script>")[0]
+    report(measured_run, out=tmp_path / "r.html", rows=5)
+    assert len(rows_in((tmp_path / "r.html").read_text())) <= len(figures_of(measured_run).rarest) + 5
+
+
+def test_runs_that_differ(small_run: Path, measured_run: Path, tmp_path: Path) -> None:
+    assert difference_of(small_run, measured_run).equal
+    from stepTP.publish.folder import publish
+
+    publish(small_run, tmp_path / "d", "d")
+    assert difference_of(small_run, tmp_path / "d").equal
+    import hashlib
+
+    other = tmp_path / "other"
+    shutil.copytree(small_run, other)
+    lines = (other / "steps.jsonl").read_text().splitlines()
+    changed = json.loads(lines[0]) | {"reasoning": "another"}
+    data = "".join(f"{line}\n" for line in [json.dumps(changed), *lines[2:]]).encode()
+    (other / "steps.jsonl").write_bytes(data)
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["outputs"]["steps.jsonl"] |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    manifest["identity"]["seed"] = 9
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    found = difference_of(small_run, other)
+    assert not found.equal
+    assert found.rows["steps"] == (len(lines), len(lines) - 1, 1, 0, 1)
+    assert found.examples == (f"steps {changed['id']}: reasoning",)
+    assert found.made_with == ("seed: 3, 9",)
+    assert [(a - b) for _, a, b in found.strategies] == [1]
+
+
+@pytest.mark.slow
+def test_a_browser_shows_the_row(measured_run: Path, steps: list[StepRow], tmp_path: Path) -> None:
+    """A real browser without a window: what its scripts make of the page, and that none of them fails."""
+    browser = next((found for name in ("chromium", "google-chrome", "chrome") if (found := shutil.which(name))), None)
+    if browser is None:
+        pytest.skip("no Chromium on this machine")
+    file = tmp_path / "page.html"
+    file.write_text(page(measured_run), encoding="utf-8")
+    row = steps[-1]
+    arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+                 "--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom"]  # fmt: skip
+    done = subprocess.run(
+        [browser, *arguments, f"{file.as_uri()}#row={row.id}"], capture_output=True, text=True, timeout=120
+    )
+    assert "CONSOLE" not in done.stderr, done.stderr
+    assert f"<h3>Row {row.id}</h3>" in done.stdout
+    assert f"{len(steps)} of {len(steps)} rows" in done.stdout
+    assert done.stdout.count('<table class="diff">') == 1
+    assert done.stdout.count("<li>") == len(steps)
+    assert f'data-id="{row.id}" aria-current="true"' in done.stdout
