@@ -1,16 +1,20 @@
 """The commands of `steptp eval`: a model's single steps, and searches."""
 
 import json as json_module
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stepTP.commands.export import AnswerChoice, TextChoice
 from stepTP.commands.show import InputError, Json, Target, print_json, print_table
 
 if TYPE_CHECKING:
     from stepTP.evaluate.questions import Question
+    from stepTP.evaluate.single import Asking
     from stepTP.records import ProgramRow, StepRow
+
 
 evaluation = typer.Typer(help="Evaluate models and policies on held-out programs.", no_args_is_help=True)
 
@@ -30,7 +34,11 @@ def single(
         bool, typer.Option("--questions", help="Only write questions.jsonl, with prompts, for replies made elsewhere.")
     ] = False,
     family: Annotated[list[str] | None, typer.Option(help="Only this family; may be given again.")] = None,
-    split: Annotated[str | None, typer.Option(help="Only rows of this split, where the run has splits.")] = None,
+    split: Annotated[str | None, typer.Option(help="Only rows of this split: train, validation, test.")] = None,
+    held_out: Annotated[
+        str | None,
+        typer.Option(help="Only rows of families, or of programs, that training does not see: family, program."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="So many states, of all families in turn.", min=1)] = None,
     seed: Annotated[int, typer.Option(help="Keys the choice of states, and the intervals.", min=0)] = 0,
     samples: Annotated[int, typer.Option(help="Replies that an endpoint is asked for, a state.", min=1)] = 1,
@@ -39,9 +47,13 @@ def single(
     explain: Annotated[
         bool, typer.Option("--explain", help="List the strategies in the prompt, for a model that has not learnt them.")
     ] = False,
-    needs_leir: Annotated[
-        bool, typer.Option("--needs-leir/--step-only", help="Whether an answer must write the program, too.")
-    ] = True,
+    answer: Annotated[
+        AnswerChoice, typer.Option(help="The step with the program after it, or alone.")
+    ] = AnswerChoice.program,
+    reasoning: Annotated[bool, typer.Option(help="Whether the prompt asks for a thought before the answer.")] = True,
+    text: Annotated[
+        TextChoice, typer.Option(help="How prompts spell programs; with tir and cuda, answers are the step alone.")
+    ] = TextChoice.leir,
     target: Annotated[list[Target] | None, typer.Option(help="Verify on this target; may be given again.")] = None,
     measure: Annotated[bool, typer.Option("--measure", help="Time what is accepted; let nothing else run.")] = False,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
@@ -67,10 +79,11 @@ def single(
     targets = tuple(sorted({t.value for t in target or [Target.llvm]}))
     if "cuda" in targets and not cuda_devices():
         raise InputError("eval single: no CUDA device here: give --target llvm, or evaluate where there is a GPU")
-    questions = _questions(where, family, split, limit, seed, targets=targets, needs_leir=needs_leir)
+    program = answer is AnswerChoice.program and text is TextChoice.leir
+    questions = _questions(where, family, split, held_out, limit, seed, targets=targets, needs_leir=program)
     out.mkdir(parents=True, exist_ok=True)
     if ask:
-        _write_questions(out / "questions.jsonl", questions, explain)
+        _write_questions(out / "questions.jsonl", questions, _asking(questions, explain, reasoning, text, workers))
         print(f"{len(questions)} questions: {out / 'questions.jsonl'}")
         return
     replies: list[Reply]
@@ -83,7 +96,8 @@ def single(
 
         server = Endpoint(endpoint or "", model or "", temperature=temperature, max_tokens=max_tokens)
         with _bar("ask", "reply") as told:
-            replies = ask_endpoint(questions, server, out, samples, requests, explain, told)
+            asking = _asking(questions, explain, reasoning, text, workers)
+            replies = ask_endpoint(questions, server, out, samples, requests, asking, told)
     with Scorer(workers, timeout) as scorer, _bar("judge", "answer") as told:
         judged = list(judge(questions, replies, scorer, measure, step_alone=True, progress=told))
     (out / SCORES).write_text("".join(j.model_dump_json() + "\n" for j in judged), encoding="utf-8")
@@ -91,7 +105,8 @@ def single(
         "run": str(where), "answers": str(answers or endpoint), "model": model or "",
         "families": ", ".join(family or []),
         "split": split or "", "seed": seed, "targets": ", ".join(targets), "explained": explain,
-        "program wanted": needs_leir, "temperature": "" if temperature is None else temperature,
+        "program wanted": program, "programs as": text.value, "held out": held_out or "", "thought wanted": reasoning,
+        "temperature": "" if temperature is None else temperature,
         "unanswered": len(questions) - len({reply.question for reply in replies}),
     }  # fmt: skip
     summary = summarise(judged, seed)
@@ -206,39 +221,55 @@ def _programs(
 
 
 def _questions(
-    where: Path, family: list[str] | None, split: str | None, limit: int | None, seed: int, **wanted: Any
+    where: Path,
+    family: list[str] | None,
+    split: str | None,
+    held_out: str | None,
+    limit: int | None,
+    seed: int,
+    **wanted: Any,
 ) -> "list[Question]":
     """The states asked about. Raises InputError where there is none."""
     from stepTP.commands.rows import step_rows
     from stepTP.evaluate.questions import questions_of
 
     steps, programs = step_rows(where)
-    if split is not None:
-        steps = _of_split(steps, split, where)
+    steps = _chosen(_chosen(steps, "split", split, where), "held_out", held_out, where)
     if unknown := sorted(set(family or []) - {row.source.family for row in steps}):
         known = ", ".join(sorted({row.source.family for row in steps}))
         raise InputError(f"{where}: no rows of family {unknown[0]!r}: choose of {known}")
     return questions_of(steps, programs, family, limit, seed, **wanted)
 
 
-def _of_split(steps: "list[StepRow]", split: str, where: Path) -> "list[StepRow]":
-    found = [row for row in steps if getattr(row, "split", None) == split]
+def _chosen(steps: "list[StepRow]", column: str, value: str | None, where: Path) -> "list[StepRow]":
+    """The rows with a value in a column; all where none is asked for. Raises InputError where there is none."""
+    if value is None:
+        return steps
+    found = [row for row in steps if getattr(row, column) == value]
     if not found:
-        known = ", ".join(sorted({str(s) for row in steps if (s := getattr(row, "split", None))}))
-        raise InputError(f"{where}: no rows of split {split!r}: {f'choose of {known}' if known else 'it has none'}")
+        known = ", ".join(sorted({str(v) for row in steps if (v := getattr(row, column)) is not None}))
+        raise InputError(
+            f"{where}: no rows with {column} {value!r}: {f'choose of {known}' if known else 'it has none'}"
+        )
     return found
 
 
-def _write_questions(file: Path, questions: "list[Question]", explain: bool) -> None:
-    """Questions with their prompts, for replies that are made elsewhere."""
-    from stepTP.prompt import catalog_text, prompt
+def _asking(
+    questions: "list[Question]", explain: bool, thought: bool, text: TextChoice, workers: int | None
+) -> "Asking":
+    from stepTP.evaluate.single import Asking
+    from stepTP.export.programs import spelled
 
-    more = f"\n\nThe strategies:\n{catalog_text()}" if explain else ""
+    states = [question.task.state for question in questions]
+    texts: Mapping[str, str] = {} if text is TextChoice.leir else spelled(states, text.value, workers)
+    return Asking(explain, thought, text.value, texts)
+
+
+def _write_questions(file: Path, questions: "list[Question]", asking: "Asking") -> None:
+    """Questions with their prompts, for replies that are made elsewhere."""
     with file.open("w", encoding="utf-8") as lines:
         for question in questions:
-            messages = prompt(question.task.state)
-            messages[0]["content"] += more
-            entry = {"question": question.id, "family": question.family, "messages": messages}
+            entry = {"question": question.id, "family": question.family, "messages": asking.messages(question)}
             lines.write(json_module.dumps(entry) + "\n")
 
 

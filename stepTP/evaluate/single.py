@@ -2,15 +2,16 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepTP.answer import NotAnAnswer, read_answer
+from stepTP.answer import NotAnAnswer, form, read_answer
 from stepTP.chat import Endpoint
 from stepTP.evaluate.metrics import Judged
 from stepTP.evaluate.questions import Question, Reply, read_lines
-from stepTP.prompt import catalog_text, prompt
+from stepTP.prompt import Spelling, catalog_text, prompt
 from stepTP.verify.report import ScoreReport, Task
 from stepTP.verify.scorer import Scorer
 
@@ -20,32 +21,49 @@ CHUNK = 32  # answers that are scored together, and then written
 Progress = Callable[[int, int], None]  # done, of
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How questions are put. `explain`: list the strategies, for a model that has not learnt them; `thought`: ask for
+    one; `texts`: the states in another spelling, by their LEIR."""
+
+    explain: bool = False
+    thought: bool = True
+    spelling: Spelling = "leir"
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def messages(self, question: Question) -> list[dict[str, str]]:
+        """The prompt of a question."""
+        state = question.task.state
+        wanted = form(leir=question.task.needs_leir, thought=self.thought)
+        found = prompt(self.texts.get(state, state), wanted, self.spelling)
+        if self.explain:
+            found[0]["content"] += f"\n\nThe strategies:\n{catalog_text()}"
+        return found
+
+
 def ask_endpoint(
     questions: Sequence[Question],
     endpoint: Endpoint,
     out: Path,
     samples: int = 1,
     workers: int = 8,
-    explain: bool = False,
+    asking: Asking | None = None,
     progress: Progress | None = None,
 ) -> list[Reply]:
     """`samples` replies to each question, in order; those that `out` holds already are not asked for again.
 
-    `explain`: the prompt lists the strategies, for a model that has not learnt them. The reply's text has the thought
-    that a server keeps apart. Raises ChatError; what came before is kept in `out`.
+    The reply's text has the thought that a server keeps apart. Raises ChatError; what came before is kept in `out`.
     """
+    put = asking or Asking()
     file = out / REPLIES
     have = {(r.question, r.sample): r for r in read_lines(file, Reply)} if file.is_file() else {}
     wanted = [(question, sample) for question in questions for sample in range(samples)]
     missing = [(q, n) for q, n in wanted if (q.id, n) not in have]
-    list_of_strategies = f"\n\nThe strategies:\n{catalog_text()}" if explain else ""
     lock = threading.Lock()
     _rewrite(file, have.values())
 
     def ask(question: Question, sample: int) -> Reply:
-        messages = prompt(question.task.state)
-        messages[0]["content"] += list_of_strategies
-        found = endpoint.complete(messages, seed=sample)
+        found = endpoint.complete(put.messages(question), seed=sample)
         thought = f"<think>{found.thought}</think>" if found.thought else ""
         reply = Reply(
             question=question.id,

@@ -18,7 +18,7 @@ from stepTP.evaluate.questions import (
     read_lines,
     replies_to,
 )
-from stepTP.evaluate.single import ask_endpoint, step_of
+from stepTP.evaluate.single import Asking, ask_endpoint, step_of
 from stepTP.prompt import catalog_text, prompt
 from stepTP.records import SourceRecord, Step, StepRow, to_line
 from stepTP.verify import Outcome, ScoreReport
@@ -137,7 +137,7 @@ def test_an_endpoint_is_asked_and_asked_again_only_for_what_is_missing(tmp_path:
         assert (request["path"], request["model"], request["temperature"], request["max_tokens"]) == (
             "/v1/chat/completions", "m", 0.5, 9,
         )  # fmt: skip
-        assert request["messages"] == prompt(asked[1].task.state)
+        assert request["messages"] == Asking().messages(asked[1])
         assert [(r.question, r.sample, r.text) for r in first] == [
             (q.id, n, f"<think>so</think>reply {n}") for q in asked[:2] for n in (0, 1)
         ]
@@ -148,7 +148,8 @@ def test_an_endpoint_is_asked_and_asked_again_only_for_what_is_missing(tmp_path:
         assert len(server.asked) == 6 + 2
         assert again[:4] == first
         assert sorted(map(str, read_lines(tmp_path / "replies.jsonl", Reply))) == sorted(map(str, again))
-        ask_endpoint(asked[:1], endpoint, tmp_path / "..", samples=1, explain=True)
+        (tmp_path / "other").mkdir()
+        ask_endpoint(asked[:1], endpoint, tmp_path / "other", asking=Asking(explain=True))
         assert catalog_text() in server.asked[-1]["messages"][0]["content"]
 
 
@@ -219,6 +220,17 @@ def test_the_command_judges_a_servers_answers(
     assert again["rates"] == found["rates"]
 
 
+def test_a_question_is_put_as_it_is_wanted() -> None:
+    from stepTP.answer import form
+
+    (with_program,) = questions_of(ROWS, {}, limit=1, needs_leir=True)
+    (alone,) = questions_of(ROWS, {}, limit=1, needs_leir=False)
+    assert Asking().messages(with_program) == prompt(SOFTMAX)
+    assert Asking(thought=False).messages(alone) == prompt(SOFTMAX, form(leir=False, thought=False))
+    shown = Asking(spelling="tir", texts={SOFTMAX: "def main(): ..."})
+    assert shown.messages(alone) == prompt("def main(): ...", form(leir=False), "tir")
+
+
 def test_the_command_writes_its_questions(steptp: Steptp, tmp_path: Path) -> None:
     rows = softmax_rows(tmp_path)
     code, _, err = steptp("eval", "single", rows, "--questions", "--out", tmp_path / "q", "--family", "mlp")
@@ -236,6 +248,9 @@ def test_the_command_says_what_is_wrong(steptp: Steptp, tmp_path: Path) -> None:
     assert "go together" in steptp.fails("eval", "single", rows, *out, "--endpoint", "http://localhost:1")
     assert "no rows of family 'rnn': choose of attention, mlp" in steptp.fails(
         "eval", "single", rows, *out, "--questions", "--family", "rnn"
+    )
+    assert "no rows with held_out 'program'" in steptp.fails(
+        "eval", "single", rows, *out, "--questions", "--held-out", "program"
     )
     assert "no such file" in steptp.fails("eval", "single", rows, *out, "--answers", tmp_path / "none")
     empty = tmp_path / "empty.jsonl"
