@@ -21,10 +21,10 @@ Inverse: cancellation.
 from collections.abc import Iterator
 from typing import ClassVar
 
-from leir.analysis.terms import is_sum, quotient
+from leir.analysis.terms import is_sum
 from leir.edit import walk_expression
 from leir.printer import expression_text
-from leir.syntax import Access, Binary, Call, Expr, Program, Unary
+from leir.syntax import Access, Binary, Call, Expr, Program
 from strategies.algebra import Algebraic, Form, Setting
 from strategies.base import BitExact, Fact, Level
 
@@ -62,10 +62,10 @@ class ExpandCancellation(Algebraic):
             return
         if is_part and setting.parent is not None and not setting.is_atom(setting.parent):
             return  # of a longer product
-        term = setting.term
         for factor in _at_hand(setting):
-            above = quotient((*term.factors, factor), (*term.divisors, factor), setting.dtype)
-            new = Unary("-", above) if term.negative else above
+            above, below = (expression.left, expression.right) if expression.op == "/" else (expression, None)
+            divisor = factor if below is None else Binary("*", below, factor)
+            new = Binary("/", Binary("*", above, factor), divisor)
             text = expression_text(factor)
             yield Form({"by": text}, new, f"{text} is multiplied by, and divided by", nonzero=(factor,))
 

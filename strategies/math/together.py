@@ -25,7 +25,7 @@ from typing import ClassVar
 
 from leir.analysis.terms import Term, product, quotient, total
 from leir.printer import expression_text
-from leir.syntax import Expr, Program
+from leir.syntax import Binary, Expr, Program
 from strategies.algebra import Algebraic, Form, Setting, bases, power_in
 from strategies.base import BitExact, Fact, Level
 
@@ -93,6 +93,17 @@ def _same_divisors(one: Term, other: Term, setting: Setting) -> bool:
     return all(power_in(one.divisors, base, setting) == power_in(other.divisors, base, setting) for base in both)
 
 
+def _above(term: Term, lacking: list[Expr], setting: Setting) -> Term:
+    """What stands above the divisors of a term, times what they lack: as it was written, if it is one expression."""
+    match term.source:
+        case Binary("/", left, _) if not setting.parts_of(left).divisors:
+            factors, negative = (left,), term.minus
+        case _:
+            factors, negative = term.factors, term.negative
+    kept = tuple(factor for factor in factors if not lacking or setting.algebra.number(factor) != 1)
+    return Term(negative, (*kept, *lacking))
+
+
 def _over(setting: Setting, terms: tuple[Term, ...], divisors: list[Expr], chosen: list[bool]) -> Form:
     """The sum with the chosen terms as one fraction, where the first of them stood."""
     above: list[Term] = []
@@ -103,8 +114,7 @@ def _over(setting: Setting, terms: tuple[Term, ...], divisors: list[Expr], chose
                 for base in bases(divisors, setting)
                 for _ in range(power_in(divisors, base, setting) - power_in(term.divisors, base, setting))
             ]
-            kept = tuple(factor for factor in term.factors if not lacking or setting.algebra.number(factor) != 1)
-            above.append(term.changed((*kept, *lacking), ()))
+            above.append(_above(term, lacking, setting))
     first = chosen.index(True)
     fraction = Term(False, (quotient([total(above, setting.dtype)], divisors, setting.dtype),))
     new = [fraction if n == first else term for n, term in enumerate(terms) if n == first or not chosen[n]]
