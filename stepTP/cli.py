@@ -25,6 +25,7 @@ from stepTP.commands import (
     reporting,
     rows,
     scoring,
+    searching,
     steps,
     teaching,
     translating,
@@ -53,6 +54,7 @@ app.command("measure")(measure.measure)
 app.command("replay")(rows.replay)
 app.command("rephrase")(teaching.rephrase)
 app.command("score")(scoring.score)
+app.command("search")(searching.search)
 app.add_typer(evaluating.evaluation, name="eval")
 app.command("export")(export.export)
 app.command("push")(publishing.push)
@@ -76,6 +78,8 @@ _EXPECTED = {
     "stepTP.publish.folder": ("PublishError",),
     "stepTP.records": ("RowError",),
     "stepTP.scale": ("NoExecutor",),
+    "stepTP.search.env": ("SearchError",),
+    "stepTP.search.journal": ("JournalError",),
     "stepTP.tokens": ("NoVocabulary",),
     "stepTP.verify.devices": ("DeviceBusy",),
     "stepTP.verify.spawn": ("PoolError",),

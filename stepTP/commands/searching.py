@@ -1,0 +1,190 @@
+"""The command that searches: steps from one program to a fast one."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stepTP.commands.show import InputError, Json, Target, name_of, print_json, print_table, read_text, require_place
+
+if TYPE_CHECKING:
+    from stepTP.search.env import Environment
+    from stepTP.search.run import Outcome
+
+
+class Search(StrEnum):
+    beam = "beam"
+    bfs = "bfs"
+    chain = "chain"
+    dfs = "dfs"
+    greedy = "greedy"
+    mcts = "mcts"
+
+
+class Policy(StrEnum):
+    cost_model = "cost_model"
+    heuristic = "heuristic"
+    llm = "llm"
+    random = "random"
+
+
+class Show(StrEnum):
+    steps = "steps"
+    leir = "leir"
+    tir = "tir"
+    cuda = "cuda"
+
+
+def search(
+    file: Annotated[str, typer.Argument(help="A LEIR program, or a PyTorch file (.py); - reads LEIR.")],
+    search: Annotated[Search, typer.Option(help="What chooses the states to expand.")] = Search.beam,
+    policy: Annotated[Policy, typer.Option(help="What proposes steps.")] = Policy.heuristic,
+    target: Annotated[Target, typer.Option(help="What the program is made fast for.")] = Target.llvm,
+    measure: Annotated[bool, typer.Option("--measure", help="Time states, not only predict them.")] = False,
+    budget: Annotated[int, typer.Option(help="States that may be evaluated.", min=1)] = 100,
+    seconds: Annotated[float | None, typer.Option(help="After which nothing new begins.", min=1)] = None,
+    measurements: Annotated[int | None, typer.Option(help="States that may be timed.", min=1)] = None,
+    width: Annotated[int, typer.Option(help="Moves taken at a state, states kept by a beam.", min=1)] = 4,
+    depth: Annotated[int, typer.Option(help="Moves in a row.", min=1)] = 8,
+    seed: Annotated[int, typer.Option(help="Keys every draw.", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; given again, the search goes on there.")] = None,
+    show: Annotated[Show, typer.Option(help="How the best trajectory is printed.")] = Show.steps,
+    plot: Annotated[Path | None, typer.Option(help="Where to draw the search, as SVG.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
+    endpoint: Annotated[str, typer.Option(help="Of --policy llm: an OpenAI-compatible server's URL.")] = "",
+    model: Annotated[str, typer.Option(help="Of --policy llm: the model's name.")] = "",
+    json: Json = False,
+) -> None:
+    """Search for a fast program, step by verified step, and keep every step as rows. Exit code 1 if none is faster."""
+    from stepTP.config import Verify
+    from stepTP.search.protocol import Budget, Settings
+    from stepTP.search.run import Asked, run_search
+    from stepTP.verify.devices import cuda_devices
+    from strategies import catalog
+
+    if plot:
+        require_place(plot)
+    if measure and target is Target.cuda and not cuda_devices():
+        raise InputError(f"{file}: no CUDA device here: leave --measure out, or give --target llvm")
+    options: tuple[tuple[str, Any], ...] = ()
+    if policy is Policy.llm:
+        if not endpoint or not model:
+            raise InputError("--policy llm: give --endpoint URL and --model NAME")
+        options = (("url", endpoint), ("model", model))
+    settings = Settings(
+        strategies=tuple(sorted(catalog.names())),
+        budget=Budget(budget, seconds, measurements),
+        seed=seed,
+        verify=Verify(),
+        target=target.value,
+        width=width,
+        depth=depth,
+    )
+    asked = Asked(_source(file), search.value, policy.value, settings, measure, options)
+    folder = out or Path("runs") / f"search-{asked.source.id}"
+    with _Table() as table:
+        found = run_search(asked, folder, workers, table.update)
+    env = found.env
+    if plot:
+        from stepTP.manifest import write_whole
+        from stepTP.search.plot import plot as draw
+
+        write_whole(plot, draw(env, f"{name_of(file)}: {search.value}, {policy.value}").encode())
+    if json:
+        from stepTP.search.run import tree_of
+
+        print_json({"run": str(folder), **asked.described(), "ended": found.ended, "rows": found.rows, **tree_of(env)})
+    else:
+        _print(env, found, folder, show)
+    if env.best is env.root:
+        raise typer.Exit(1)
+
+
+def _source(file: str) -> Any:
+    """A PyTorch file as a source program, a LEIR file as its row. Raises InputError, ParseError."""
+    from stepTP.search.run import leir_source, torch_source
+
+    if file.endswith(".py"):
+        return torch_source(Path(file).name, read_text(file))
+    from leir.printer import to_text
+    from stepTP.commands.language import well_formed
+
+    return leir_source(name_of(file), to_text(well_formed(file)))
+
+
+def _print(env: "Environment", found: "Outcome", folder: Path, show: Show) -> None:
+    best = env.best
+    if show is Show.steps:
+        rows = [
+            (n.number, n.taken.step.strategy if n.taken else "", _arguments(n), _speedup(env, n))
+            for n in env.trajectory(best)
+        ]
+        print_table(("state", "strategy", "arguments", "over source"), rows)
+    else:
+        from leir.parser import parse
+
+        program = parse(best.state.leir)
+        if show is Show.leir:
+            print(best.state.leir, end="")
+        elif show is Show.tir:
+            from leir.lowering import tir_text
+
+            print(tir_text(program))
+        else:
+            from leir.lowering import cuda_source
+            from stepTP.verify.measure.baseline import bound_outermost
+
+            print(cuda_source(bound_outermost(program)))
+    print(
+        f"{folder}: {len(env.nodes) - 1} states verified, {len(env.rejected)} rejected, {env.measurements} timed; best "
+        f"{_speedup(env, best)} by {best.depth} steps ({env.objective.name}); ended: {found.ended}"
+    )
+    if env.visits:
+        print("visits by depth: " + ", ".join(f"{depth}: {count}" for depth, count in sorted(env.visits.items())))
+
+
+def _arguments(node: Any) -> str:
+    import json as json_module
+
+    return json_module.dumps(node.taken.step.args) if node.taken else ""
+
+
+def _speedup(env: "Environment", node: Any) -> str:
+    return "" if node.value_s is None else f"{2 ** env.gain(node):.3g}x"
+
+
+class _Table:
+    """The search while it runs, on a terminal's standard error; nothing where nobody looks."""
+
+    def __enter__(self) -> "_Table":
+        import sys
+
+        self._live: Any = None
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
+            self._live.start()
+        return self
+
+    def update(self, env: "Environment") -> None:
+        if self._live is None:
+            return
+        from rich.table import Table
+
+        table = Table("state", "after", "step", "steps", "seconds", "over source")
+        ranked = sorted((n for n in env.nodes if n.value_s is not None), key=lambda n: (n.value_s, n.number))[:10]
+        for node in ranked:
+            table.add_row(
+                str(node.number), str(node.parent.number) if node.parent else "",
+                node.taken.step.strategy if node.taken else "", str(node.depth), f"{node.value_s:.3g}",
+                _speedup(env, node),
+            )  # fmt: skip
+        table.caption = f"{env.evaluations} states, {env.measurements} timed, {env.journal.seconds():.0f} s"
+        self._live.update(table)
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
