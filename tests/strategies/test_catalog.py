@@ -224,6 +224,12 @@ def test_arguments_may_address_anything() -> None:
                 for text in ("A_i", "")
             ]
         steps += [
+            strategy(name)(path=path, within=within, identity=identity, of="A_i", other="")  # pyright: ignore[reportCallIssue]
+            for name in ("powsimp", "expand_powsimp", "logsimp", "expand_log")
+            for within in ((), (0,), (1,), (1, 0), (7,))
+            for identity in ("exp-of-sum", "")
+        ]
+        steps += [
             strategy("common_subexpression_elimination")(path=path, within=within, before=before, places=2)  # pyright: ignore[reportCallIssue]
             for within in ((), (0,), (1,), (1, 0), (7,))
             for before in (1, 9)

@@ -115,6 +115,12 @@ PATTERNS = (
     """in A_{4,6},W_{6,5},X_{3,6};out C_{4,5},D_{3,4},E_4,F_4;
     L^{4,5,6}_{i,j,k}[C_{i,j}+=A_{i,k}*W_{k,j};] L^{3,4,6}_{x,y,z}[D_{x,y}+=A_{y,z}*X_{x,z};]
     L^2_i[E_i=exp(A_{i,0})*0.5;] L^2_{i=2}[E_i=0.5*exp(A_{i-1,1});] L^4_i[F_i=exp(E_i*0.1)*0.5;]""",
+    # exponentials, roots, powers and logarithms of values with bounds
+    """in A_{4,6},X_{4,6};out C_{4,6},D_{4,6},E_{4,6},F_{4,6};
+    L^{4,6}_{i,j}[C_{i,j}=exp(tanh(A_{i,j}))*X_{i,j}*exp(tanh(X_{i,j}))/exp(tanh(A_{i,j}))*sqrt(X_{i,j}*X_{i,j}+1.0);]
+    L^{4,6}_{i,j}[D_{i,j}=exp(tanh(A_{i,j})-tanh(X_{i,j}))*0.5+sqrt((A_{i,j}*A_{i,j}+1.0)/(X_{i,j}*X_{i,j}+2.0));]
+    L^{4,6}_{i,j}[E_{i,j}=log(A_{i,j}*A_{i,j}+2.0)-log(X_{i,j}*X_{i,j}+2.0)+0.5*log(tanh(A_{i,j})+3.0)+log(exp(tanh(X_{i,j})));]
+    L^{4,6}_{i,j}[F_{i,j}=log((A_{i,j}*A_{i,j}+1.0)*(X_{i,j}*X_{i,j}+2.0))+log(sqrt(A_{i,j}*A_{i,j}+1.0))+(tanh(A_{i,j})+2.0)**1.5;]""",
     # a padded convolution, strided, on blocks
     """in A_{2,7,7},W_{3,2,3,3};out C_{3,3,3};
     B^3_{bx}L^{3,3,2,3,3}_{y,x,c,u,v}(y*2+u>=1&&x*2+v>=1)[C_{bx,y,x}+=A_{c,y*2+u-1,x*2+v-1}*W_{bx,c,u,v};]""",

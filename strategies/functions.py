@@ -1,0 +1,245 @@
+"""What powsimp and logsimp share with their inverses: identities of exponentials, roots, powers and logarithms.
+
+An identity is applied to one expression in an equation's value. The facts are about floats: what the identity needs
+positive is proved positive; every exponential, power, product and quotient that it has, or had, is proved finite and no
+smaller than the normal numbers, so that nothing overflows or is lost to underflow; and the roundings that it adds are
+spare (`leir.analysis.spare`: what verification allows for the old form, and the old form does not use). Inputs are
+taken to be finite and of ordinary size.
+
+Roundings are counted in units u of the type's roundoff: a function takes 4 at most, a product, quotient or root one.
+An exponent of size s is rounded too, which the exponential shows as s u. A logarithm shows a relative error of its
+argument as an absolute one of its own.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from leir.analysis.intervals import Range, relative_error, tiny
+from leir.analysis.spare import spare_where_formed, spare_where_used
+from leir.analysis.terms import Term, term_of, terms_of
+from leir.analysis.types import type_of
+from leir.analysis.values import Ranges
+from leir.edit import dtypes, replace_expression_at
+from leir.printer import expression_text
+from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Place, Program, Real, Unary, operands
+from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
+from strategies.splits import Part, ordinary, part_at, parts
+
+CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to write an expression. `identity`: its name; `of`, `other`: the operands that it is about.
+
+    `positive`: what must be; `normal`: what must be finite and no smaller than the normal numbers. `need`: the
+    roundings that it adds; `spare`: those that it may, of its own; `in_place`: whether what is spare around counts too.
+    """
+
+    identity: str
+    of: Expr
+    other: Expr | None
+    new: Expr
+    positive: tuple[Expr, ...] = ()
+    normal: tuple[Expr, ...] = ()
+    need: float = 0.0
+    spare: float = 0.0
+    in_place: bool = True
+
+    @property
+    def arguments(self) -> tuple[str, str, str]:
+        return self.identity, expression_text(self.of), "" if self.other is None else expression_text(self.other)
+
+
+@dataclass(slots=True)
+class View:
+    """A part of an equation's value, and what is known where it stands."""
+
+    program: Program
+    path: Path
+    part: Part
+    found: Ranges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.found = ordinary(self.program)
+
+    @property
+    def expression(self) -> Expr:
+        return self.part.expression
+
+    def is_atom(self, expression: Expr) -> bool:
+        """Whether arithmetic does not look into an expression: it is none, or computes in another type."""
+        arithmetic = isinstance(expression, Unary | Binary) and expression.op in ("-", "+", "*", "/")
+        return not arithmetic or type_of(expression, dtypes(self.program)) != self.part.dtype
+
+    def range_of(self, expression: Expr) -> Range:
+        return self.found.of(expression, self.path)
+
+    def formed(self, expression: Expr) -> float:
+        return spare_where_formed(expression, self.found, self.path)
+
+    def is_whole(self, ops: tuple[str, ...]) -> bool:
+        """Whether the expression is an operation of these that is no part of a longer one."""
+        own, parent = self.expression, self.part.parent
+        inside = isinstance(parent, Binary) and parent.op in ops and not self.is_atom(parent)
+        return isinstance(own, Binary) and own.op in ops and not self.is_atom(own) and not inside
+
+    @property
+    def term(self) -> Term:
+        return term_of(self.expression, self.is_atom)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return terms_of(self.expression, self.is_atom)
+
+
+def size(bounds: Range) -> float:
+    """The largest magnitude."""
+    return max(abs(bounds.low), abs(bounds.high))
+
+
+def log_size(bounds: Range) -> tuple[float, float]:
+    """The least and the largest magnitude of the logarithm of positive values."""
+    if bounds.low <= 0 or not bounds.finite:
+        return 0.0, math.inf
+    low, high = math.log(bounds.low), math.log(bounds.high)
+    return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def without(items: Sequence[Expr], *numbers: int) -> list[Expr]:
+    return [item for number, item in enumerate(items) if number not in numbers]
+
+
+class OfFunctions(Strategy):
+    """A strategy that gives one expression another form by an identity of functions."""
+
+    path: Path
+    within: Path
+    identity: str
+    of: str
+    other: str
+
+    @classmethod
+    def forms(cls, view: View) -> Iterator[Form]:
+        """The forms that an expression can take, in a fixed order."""
+        raise NotImplementedError
+
+    @classmethod
+    def candidates(cls, program: Program) -> "Iterator[OfFunctions]":
+        for path, part in parts(program):
+            for identity, of, other in _distinct(cls, View(program, path, part)):
+                yield cls(path=path, within=part.within, identity=identity, of=of, other=other)
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        node = statement_or_none(program, self.path)
+        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        part, why = part_at(program, self.path, self.within)
+        yield Fact("place-is-a-float", part is not None, why)
+        assert part is not None
+        forms = _distinct(type(self), View(program, self.path, part))
+        form, text = forms.get((self.identity, self.of, self.other)), expression_text(part.expression)
+        offered = listed(", ".join(filter(None, key)) for key in forms) if forms else "none"
+        evidence = f"{text} has no form {self.identity} of {self.of!r} and {self.other!r}: it has {offered}"
+        if form is not None:
+            evidence = f"{text} is {expression_text(form.new)} for real numbers: {self.identity}"
+        yield Fact("identity-applies", form is not None, evidence)
+        assert form is not None
+        view = View(program, self.path, part)
+        yield _positive(view, form)
+        yield _normal(view, form)
+        around = spare_where_used(view.found, self.path, self.within, math.inf) if form.in_place else 0.0
+        spare = form.spare + around
+        evidence = f"{expression_text(form.new)} rounds {max(form.need, 0.0):.3g} u more, and {spare:.3g} u are spare"
+        yield Fact("roundings-are-spare", form.need <= spare, evidence)
+
+    def rewrite(self, program: Program) -> Program:
+        return replace_expression_at(program, Place(self.path, self.within), self._form(program).new)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        del after
+        part, _ = part_at(before, self.path, self.within)
+        assert part is not None
+        form, view = self._form(before), View(before, self.path, part)
+        result = {
+            "path": path_text(self.path),
+            "old": expression_text(part.expression),
+            "new": expression_text(form.new),
+            "identity": form.identity,
+            "of": self.of,
+            "dtype": part.dtype,
+        }
+        if self.other:
+            result["other"] = self.other
+        bounded = dict.fromkeys((*form.positive, *form.normal))
+        bounds = [f"{expression_text(each)} is in {view.range_of(each)}" for each in bounded]
+        if bounds:
+            result["bounds"] = "; ".join(bounds)
+        calls = _calls(part.expression) - _calls(form.new)
+        if calls > 0:
+            result["calls_saved"] = "one call" if calls == 1 else f"{calls} calls"
+        elif calls < 0:
+            result["calls_added"] = "one call" if calls == -1 else f"{-calls} calls"
+        return result
+
+    def _form(self, program: Program) -> Form:
+        part, _ = part_at(program, self.path, self.within)
+        assert part is not None
+        return _distinct(type(self), View(program, self.path, part))[self.identity, self.of, self.other]
+
+
+def _calls(expression: Expr) -> int:
+    if isinstance(expression, Access):
+        return 0
+    own = isinstance(expression, Call) or (isinstance(expression, Binary) and expression.op == "**")
+    return own + sum(map(_calls, operands(expression)))
+
+
+def _distinct(cls: type[OfFunctions], view: View) -> dict[tuple[str, str, str], Form]:
+    found: dict[tuple[str, str, str], Form] = {}
+    for form in cls.forms(view):
+        found.setdefault(form.arguments, form)
+    return found
+
+
+def _positive(view: View, form: Form) -> Fact:
+    shown: list[str] = []
+    for expression in form.positive:
+        bounds = view.range_of(expression)
+        text = f"{expression_text(expression)} is in {bounds}"
+        if bounds.nan or bounds.low <= 0:
+            return Fact("arguments-are-positive", False, f"{text}, and may not be positive")
+        shown.append(text)
+    return Fact("arguments-are-positive", True, "; ".join(shown) or "the identity holds for any sign")
+
+
+def _normal(view: View, form: Form) -> Fact:
+    """That nothing overflows, and nothing is lost to underflow: smallest normal number or more."""
+    smallest = tiny(view.part.dtype) / float(relative_error(view.part.dtype)) / 2
+    shown: list[str] = []
+    for expression in form.normal:
+        bounds = view.range_of(expression)
+        text = f"{expression_text(expression)} is in {bounds}"
+        if not bounds.finite:
+            return Fact("stays-in-range", False, f"{text}, and may not be finite")
+        if bounds.low < smallest and bounds.high > -smallest:
+            return Fact("stays-in-range", False, f"{text}, and may be lost to underflow")
+        shown.append(text)
+    return Fact("stays-in-range", True, "; ".join(shown) or "no part is new that could overflow or underflow")
+
+
+def literal(value: float) -> Expr:
+    return Real(value) if value >= 0 else Unary("-", Real(-value))
+
+
+def power(expression: Expr) -> tuple[Expr, float] | None:
+    """Base and exponent of a power with a literal exponent that is no whole number from 2 on; of a root, 0.5."""
+    match expression:
+        case Binary("**", base, Real(exponent)):
+            return base, exponent
+        case Binary("**", base, Unary("-", Real(exponent))):
+            return base, -exponent
+        case Call("sqrt", (base,)):
+            return base, 0.5
+        case _:
+            return None
