@@ -23,8 +23,9 @@ from leir.analysis.values import Ranges
 from leir.edit import dtypes, replace_expression_at
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Place, Program, Real, Unary, operands
+from strategies.algebra import bounded
 from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
-from strategies.splits import Part, ordinary, part_at, parts
+from strategies.splits import Part, part_at, parts
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
 
@@ -62,7 +63,7 @@ class View:
     found: Ranges = field(init=False)
 
     def __post_init__(self) -> None:
-        self.found = ordinary(self.program)
+        self.found = bounded(self.program)
 
     @property
     def expression(self) -> Expr:
@@ -171,8 +172,8 @@ class OfFunctions(Strategy):
         }
         if self.other:
             result["other"] = self.other
-        bounded = dict.fromkeys((*form.positive, *form.normal))
-        bounds = [f"{expression_text(each)} is in {view.range_of(each)}" for each in bounded]
+        named = dict.fromkeys((*form.positive, *form.normal))
+        bounds = [f"{expression_text(each)} is in {view.range_of(each)}" for each in named]
         if bounds:
             result["bounds"] = "; ".join(bounds)
         calls = _calls(part.expression) - _calls(form.new)
