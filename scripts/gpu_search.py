@@ -103,7 +103,7 @@ def main() -> int:
     asked = [each for each in config["programs"] if not options.only or each["name"] in options.only]
     programs = [Program(each["name"], each["bound"], text_of(each, small)) for each in asked]
     names = options.searches or config["searches"]
-    runs = [Run(p, search, policy) for search in names for policy in config["policies"] for p in programs]
+    runs = [Run(p, search, policy) for policy in config["policies"] for search in names for p in programs]
     gpus = cuda_devices()[:1] if options.target == "cuda" else ()
     if options.target == "cuda" and not gpus:
         print("no CUDA device here: give --target llvm for a dry run", file=sys.stderr)
