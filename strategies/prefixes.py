@@ -168,10 +168,13 @@ def scan_terms(program: Program, nest: Path, running: str, dtype: DType) -> dict
     }
 
 
-def has_exponential(expression: Expr) -> bool:
-    """Whether the expression is exp of a difference with an access: cheap, and no proof."""
+def has_exponential(program: Program, expression: Expr) -> bool:
+    """Whether an expression is exp of something, or reads what may be one: cheap, and no proof."""
     match expression:
-        case Call("exp", (Binary("-", _, Access()),)):
+        case Call("exp", _):
             return True
+        case Access(tensor):
+            equations = (s for _, s in walk(program) if isinstance(s, Equation) and s.target.tensor == tensor)
+            return any(isinstance(s.value, Call) and s.value.function == "exp" for s in equations)
         case _:
             return False

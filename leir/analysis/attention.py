@@ -17,9 +17,9 @@ from leir.analysis.definitions import (
     Reduction,
     Values,
     Wanted,
-    is_commutative,
     shared_levels,
     solution,
+    subscript_pairs,
 )
 from leir.analysis.isl import TooHard, conjunction
 from leir.analysis.model import Statement
@@ -325,7 +325,7 @@ class Match:
     def _bound(self, found: Reduction, rows: Values, terms: Expr, score: Expr) -> dict[str, Expr] | None:
         """The values of a reduction's variables in the instance whose term is a score of the weighted sum."""
         loops = {loop.variable: loop for _, loop in found.statement.loops if loop.variable not in rows}
-        pairs = list(_pairs(terms, score))
+        pairs = list(subscript_pairs(terms, score))
         patterns, values = [p for p, _ in pairs], [v for _, v in pairs]
         unknown = [n for n, p in enumerate(patterns) if variables_of(p) & set(loops)]
         known = dict(rows)
@@ -520,35 +520,3 @@ def _product(factors: list[tuple[Expr, bool]]) -> Expr:
         else:
             result = Binary("/" if inverse else "*", result, factor)
     return Real(1.0) if result is None else result
-
-
-def _pairs(pattern: Expr, expression: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """Subscripts of one expression with those of another that stand in the same places, operands in either order."""
-    match pattern, expression:
-        case Access(one, indices), Access(other, values) if one == other and len(indices) == len(values):
-            for index, value in zip(indices, values, strict=True):
-                if _reads(index):
-                    yield from _pairs(index, value)
-                else:
-                    yield index, value
-        case _:
-            below, others = operands(pattern), operands(expression)
-            if type(pattern) is not type(expression) or len(below) != len(others) or not below:
-                return
-            if is_commutative(pattern) and _shape(below[0]) != _shape(others[0]):
-                others = others[::-1]
-            for a, b in zip(below, others, strict=True):
-                yield from _pairs(a, b)
-
-
-def _shape(expression: Expr) -> tuple[object, ...]:
-    """What an expression looks like, subscripts and variables left out."""
-    match expression:
-        case Access(tensor):
-            return (tensor,)
-        case Variable():
-            return ("variable",)
-        case _:
-            if not operands(expression):
-                return (expression,)
-            return (type(expression).__name__, *(_shape(operand) for operand in operands(expression)))

@@ -6,7 +6,7 @@ is proved by isl: they give the element, within the loops and guards of the equa
 they are noted, with the values of the variables that their subscripts fix.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from leir.analysis.affine import Interval, affine, condition
@@ -332,3 +332,35 @@ def _is_proved(
                 return False
             wrong.append(f"{a} != {b}")
     return all(frame.never(each) for each in dict.fromkeys(wrong))
+
+
+def subscript_pairs(pattern: Expr, expression: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Subscripts of one expression with those of another that stand in the same places, operands in either order."""
+    match pattern, expression:
+        case Access(one, indices), Access(other, values) if one == other and len(indices) == len(values):
+            for index, value in zip(indices, values, strict=True):
+                if any(True for _ in accesses(index)):
+                    yield from subscript_pairs(index, value)
+                else:
+                    yield index, value
+        case _:
+            below, others = operands(pattern), operands(expression)
+            if type(pattern) is not type(expression) or len(below) != len(others) or not below:
+                return
+            if is_commutative(pattern) and _shape(below[0]) != _shape(others[0]):
+                others = others[::-1]
+            for a, b in zip(below, others, strict=True):
+                yield from subscript_pairs(a, b)
+
+
+def _shape(expression: Expr) -> tuple[object, ...]:
+    """What an expression looks like, subscripts and variables left out."""
+    match expression:
+        case Access(tensor):
+            return (tensor,)
+        case Variable():
+            return ("variable",)
+        case _:
+            if not operands(expression):
+                return (expression,)
+            return (type(expression).__name__, *(_shape(operand) for operand in operands(expression)))

@@ -107,7 +107,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
     @classmethod
     def candidates(cls, program: Program) -> Iterator["NormalLoopSummationOnExpToPrefixSummationOnExp"]:
         for path, equation in nests_of(program, "+="):
-            if has_exponential(equation.value):
+            if has_exponential(program, equation.value):
                 yield cls(path=path)
 
     def facts(self, program: Program) -> Iterator[Fact]:
@@ -164,7 +164,7 @@ def _found(program: Program, path: Path) -> RunningMaximum:
 
 def _may_be_infinite(program: Program, found: RunningMaximum) -> bool:
     """Whether a term's value may be -inf, and with it a running maximum."""
-    return ranges(program).at(Place(found.path, (1, 1))).low == -math.inf
+    return ranges(program).at(Place(found.path, (1, found.term))).low == -math.inf
 
 
 def _factor(found: RunningMaximum, guarded: bool) -> Expr:
