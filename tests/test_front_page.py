@@ -59,5 +59,5 @@ def test_commands_exist() -> None:
             if words[0] == "steptp":
                 assert words[1] in known
             else:
-                assert words[0] in ("bash", "source")
+                assert words[0] in ("bash", "source", "python")
                 assert (ROOT / words[1]).exists()

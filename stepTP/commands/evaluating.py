@@ -11,7 +11,7 @@ from stepTP.commands.export import AnswerChoice, TextChoice
 from stepTP.commands.show import InputError, Json, Target, print_json, print_table
 
 if TYPE_CHECKING:
-    from stepTP.evaluate.questions import Question
+    from stepTP.evaluate.questions import Question, Reply
     from stepTP.evaluate.single import Asking
     from stepTP.records import ProgramRow, StepRow
 
@@ -30,6 +30,9 @@ def single(
     ] = None,
     endpoint: Annotated[str | None, typer.Option(help="An OpenAI-compatible server: http://localhost:8000/v1.")] = None,
     model: Annotated[str | None, typer.Option(help="The model that the server is asked for.")] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="A policy of stepTP.search: cost_model, heuristic, random.")
+    ] = None,
     ask: Annotated[
         bool, typer.Option("--questions", help="Only write questions.jsonl, with prompts, for replies made elsewhere.")
     ] = False,
@@ -72,8 +75,8 @@ def single(
     from stepTP.verify.devices import cuda_devices
     from stepTP.verify.scorer import Scorer
 
-    if sum((answers is not None, endpoint is not None, ask)) != 1:
-        raise InputError("eval single: give one of --answers FILE, --endpoint URL and --questions")
+    if sum((answers is not None, endpoint is not None, policy is not None, ask)) != 1:
+        raise InputError("eval single: give one of --answers FILE, --endpoint URL, --policy NAME and --questions")
     if (endpoint is None) != (model is None):
         raise InputError("eval single: --endpoint and --model go together: give both")
     targets = tuple(sorted({t.value for t in target or [Target.llvm]}))
@@ -91,6 +94,8 @@ def single(
         if not answers.is_file():
             raise InputError(f"{answers}: no such file: give a JSONL file of replies")
         replies = replies_to(questions, read_lines(answers, Reply), answers)
+    elif policy is not None:
+        replies = _policy_replies(where, questions, policy, samples, seed, workers)
     else:
         from stepTP.chat import Endpoint
 
@@ -102,7 +107,7 @@ def single(
         judged = list(judge(questions, replies, scorer, measure, step_alone=True, progress=told))
     (out / SCORES).write_text("".join(j.model_dump_json() + "\n" for j in judged), encoding="utf-8")
     about = {
-        "run": str(where), "answers": str(answers or endpoint), "model": model or "",
+        "run": str(where), "answers": str(answers or endpoint or policy), "model": model or "",
         "families": ", ".join(family or []),
         "split": split or "", "seed": seed, "targets": ", ".join(targets), "explained": explain,
         "program wanted": program, "programs as": text.value, "held out": held_out or "", "thought wanted": reasoning,
@@ -111,7 +116,7 @@ def single(
     }  # fmt: skip
     summary = summarise(judged, seed)
     _write_summary(
-        out, about, summary, single_page(f"Single steps: {model or (answers or Path()).stem}", about, summary)
+        out, about, summary, single_page(f"Single steps: {model or policy or (answers or Path()).stem}", about, summary)
     )
     if json:
         print_json({"about": about, **summary})
@@ -218,6 +223,23 @@ def _programs(
         group.sort(key=lambda row: digest("program", seed, row.id))
     turns = [(n, digest("family", seed, name), row) for name, group in groups.items() for n, row in enumerate(group)]
     return [row for *_, row in sorted(turns, key=lambda entry: entry[:2])][:limit]
+
+
+def _policy_replies(
+    where: Path, questions: "list[Question]", policy: str, samples: int, seed: int, workers: int | None
+) -> "list[Reply]":
+    from stepTP.commands.rows import step_rows
+    from stepTP.evaluate.proposing import ask_policy
+    from stepTP.search import OFFLINE, policy_of
+    from stepTP.search.protocol import Settings
+    from stepTP.verify.pool import Pool
+    from strategies.index import names
+
+    if policy not in OFFLINE:
+        raise InputError(f"--policy {policy}: choose of {', '.join(OFFLINE)}")
+    settings = Settings(strategies=tuple(sorted(names())), seed=seed, width=max(4, samples))
+    with Pool(workers) as pool:
+        return ask_policy(questions, step_rows(where)[1], policy_of(policy), settings, pool, samples)
 
 
 def _questions(

@@ -11,13 +11,17 @@ import pytest
 
 from leir.canonical import state_id
 from leir.parser import parse
+from leir.printer import to_text
+from stepTP.answer import read_answer
 from stepTP.evaluate.page import search_page
 from stepTP.evaluate.searching import Found, curve, search_program, summarise_searches
 from stepTP.records import ProgramRow, Step, to_line
+from stepTP.search import policy_of
 from stepTP.search.objectives import Predicted
 from stepTP.search.policies.scripted import Scripted
 from stepTP.search.protocol import Budget, Settings
 from stepTP.verify.pool import Failure
+from strategies.catalog import parse_step
 from strategies.index import names
 from tests.stepTP.test_cli import Steptp, steptp
 from tests.stepTP.test_score import SOFTMAX
@@ -123,6 +127,27 @@ def test_a_search_that_cannot_begin_says_so() -> None:
     one = search_program(PROGRAM, "beam", Scripted(), Predicted(), SETTINGS, Broken())
     assert (one.source_s, one.best_s, one.values) == (None, None, ())
     assert "the worker was lost" in one.ended
+
+
+def test_a_policy_answers_questions() -> None:
+    """Its moves at a state, as answers that hold; where it has none, the reply is empty."""
+    from stepTP.evaluate.proposing import ask_policy
+    from stepTP.evaluate.questions import EvaluationError, questions_of
+    from tests.stepTP.test_evaluate_single import ROWS
+
+    (asked,) = questions_of(ROWS, {}, limit=1)
+    programs = {asked.source_id: PROGRAM}
+    replies = ask_policy([asked], programs, policy_of("cost_model"), SETTINGS, Here(), samples=2)
+    assert [reply.sample for reply in replies] == [0, 1]
+    for reply in replies:
+        answer = read_answer(reply.text)
+        assert answer.step is not None and answer.leir is not None
+        after = parse_step(answer.step.model_dump()).apply(parse(SOFTMAX)).program
+        assert to_text(after) == answer.leir
+    (empty,) = ask_policy([asked], programs, Scripted(), SETTINGS, Here())
+    assert empty.text == ""
+    with pytest.raises(EvaluationError, match="program row is missing"):
+        ask_policy([asked], {}, Scripted(), SETTINGS, Here())
 
 
 def test_the_command_searches_once(steptp: Steptp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
