@@ -1,6 +1,8 @@
 """Commands on the rows of a dataset: verify, replay, stats, show."""
 
 import json as json_module
+import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, islice
 from pathlib import Path
@@ -159,7 +161,7 @@ def show(
         joined = {"measurements": [m.model_dump(mode="json") for m in measured]} if measured else {}
         print_json(found.model_dump(mode="json") | joined)
         return
-    print(describe_row(found))
+    print(describe_row(found, colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
     if measured:
         print("\n" + "\n".join(("measured", *map(_describe_measured, measured))))
 
@@ -185,8 +187,11 @@ def _describe_measured(row: "MeasurementRow") -> str:
     return f"{where}: {row.timing.median_us:.4g} us (interquartile range {row.timing.spread_us:.2g}){speedups}"
 
 
-def describe_row(row: "StepRow") -> str:
-    """A step row as text, each part under its name."""
+def describe_row(row: "StepRow", *, colours: bool = False) -> str:
+    """A step row as text, each part under its name.
+
+    With colours, for a terminal: programs laid out in lines, what goes in red and what comes in green.
+    """
     step = json_module.dumps({"strategy": row.strategy, "args": row.args})
     facts = "\n".join(f"    {fact.name}: {fact.evidence}" for fact in row.facts)
     checks = "\n".join(
@@ -195,18 +200,34 @@ def describe_row(row: "StepRow") -> str:
         f"{v.max_ulp:g} ULP{'' if v.bit_equal is None else ', bit-equal' if v.bit_equal else ', not bit-equal'}"
         for v in row.verification
     )
+    before, after = _marked(row.leir_before, row.leir_after) if colours else (row.leir_before, row.leir_after)
     counted = ", ".join(f"{name} {count}" for name, count in row.tokens.model_dump().items() if count is not None)
     parts = {
         f"row {row.id}": f"    source {row.source.id} ({row.source.family}), depth {row.depth}, level {row.level}",
-        f"before ({row.state_id_before[:8]})": _indented(row.leir_before),
+        f"before ({row.state_id_before[:8]})": _indented(before),
         "step": f"    {step}",
         "facts": facts,
-        f"after ({row.state_id_after[:8]})": _indented(row.leir_after),
+        f"after ({row.state_id_after[:8]})": _indented(after),
         "reasoning": _indented(row.reasoning, 100),
         "verification": checks,
         "tokens": f"    {counted or 'not counted'}",
     }
     return "\n\n".join(f"{name}\n{text}" for name, text in parts.items())
+
+
+def _marked(before: str, after: str) -> tuple[str, str]:
+    """Both programs in lines, the parts that differ in colour."""
+    from stepTP.report.marks import side_by_side
+
+    pairs = side_by_side(before, after)
+    sides = [("red", [pair.before for pair in pairs]), ("green", [pair.after for pair in pairs])]
+    texts = [
+        "\n".join(
+            "".join(typer.style(t, fg=colour) if new else t for t, new in line) for line in lines if line is not None
+        )
+        for colour, lines in sides
+    ]
+    return texts[0], texts[1]
 
 
 def _indented(text: str, width: int | None = None) -> str:

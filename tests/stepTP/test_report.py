@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from stepTP.commands.reporting import report
+from stepTP.commands.rows import describe_row
 from stepTP.records import StepRow, to_line
 from stepTP.report.charts import bars, error_map, histogram
 from stepTP.report.difference import difference_of
@@ -60,6 +61,14 @@ def test_changed_parts_are_marked() -> None:
     for side, text in (("before", BEFORE), ("after", AFTER)):
         lines = [part for pair in pairs if (part := getattr(pair, side)) is not None]
         assert ["".join(text for text, _ in line) for line in lines] == laid_out(text)
+
+
+def test_a_terminal_shows_what_changes(steps: list[StepRow]) -> None:
+    row = steps[0].model_copy(update={"leir_before": BEFORE, "leir_after": AFTER})
+    plain, coloured = describe_row(row), describe_row(row, colours=True)
+    assert "\x1b" not in plain
+    assert "    L^4_i[D_i=C_i*\x1b[31m0.5\x1b[0m;]" in coloured
+    assert "    L^4_i[D_i=C_i*\x1b[32m0.75\x1b[0m;]" in coloured
 
 
 def test_figures_are_counted_from_the_rows(measured_run: Path, steps: list[StepRow]) -> None:
