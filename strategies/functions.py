@@ -12,7 +12,7 @@ argument as an absolute one of its own.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from leir.analysis.intervals import Range, relative_error, tiny
@@ -22,7 +22,7 @@ from leir.analysis.types import type_of
 from leir.analysis.values import Ranges
 from leir.edit import dtypes, replace_expression_at
 from leir.printer import expression_text
-from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Place, Program, Real, Unary, operands
+from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place, Program, Real, Unary, operands
 from strategies.algebra import bounded
 from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
 from strategies.splits import Part, part_at, parts
@@ -60,9 +60,11 @@ class View:
     program: Program
     path: Path
     part: Part
+    types: Mapping[str, DType] = field(init=False)
     found: Ranges = field(init=False)
 
     def __post_init__(self) -> None:
+        self.types = dtypes(self.program)
         self.found = bounded(self.program)
 
     @property
@@ -72,7 +74,7 @@ class View:
     def is_atom(self, expression: Expr) -> bool:
         """Whether arithmetic does not look into an expression: it is none, or computes in another type."""
         arithmetic = isinstance(expression, Unary | Binary) and expression.op in ("-", "+", "*", "/")
-        return not arithmetic or type_of(expression, dtypes(self.program)) != self.part.dtype
+        return not arithmetic or type_of(expression, self.types) != self.part.dtype
 
     def range_of(self, expression: Expr) -> Range:
         return self.found.of(expression, self.path)
@@ -129,6 +131,8 @@ class OfFunctions(Strategy):
     @classmethod
     def candidates(cls, program: Program) -> "Iterator[OfFunctions]":
         for path, part in parts(program):
+            if not _calls(part.expression):
+                continue
             for identity, of, other in _distinct(cls, View(program, path, part)):
                 yield cls(path=path, within=part.within, identity=identity, of=of, other=other)
 

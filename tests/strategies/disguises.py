@@ -248,7 +248,7 @@ ALGEBRAIC = (  # they rewrite what stands in one equation
 
 # The disguises that leave no place for a step: neighbours are no longer neighbours, headers no longer equal; a serial
 # loop is no longer serial, or its elements lie apart; a value is passed between two nests, or is written by two; one of
-# two nests that were alike is cut, or they are no nests of their own.
+# two nests that were alike is cut, or they are no nests of their own; an expression is in two equations.
 UNDONE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(ALGEBRAIC, ("spread",)),
     "dead_code_elimination": ("cut",),
@@ -260,6 +260,10 @@ UNDONE: dict[str, tuple[str, ...]] = {
     "operator_fission": ("cut", "spread"),
     "operator_fusion": ("interrupted", "fused", "split", "reordered", "parallel", "shifted"),
     "set_storage_scope": ("cut",),
+    "powsimp": ("spread",),
+    "expand_powsimp": ("spread",),
+    "logsimp": ("spread",),
+    "expand_log": ("spread",),
     "tensor_concat_to_fuse_operators": ("fused", "split", "spread"),
 }
 
