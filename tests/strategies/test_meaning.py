@@ -8,11 +8,12 @@ from leir.analysis.flow import Origin, flow_difference
 from leir.edit import equation_paths, loops_around, statement_at
 from leir.names import substitute_in
 from leir.syntax import Binary, Expr, Integer, Loop, Program, Variable
-from strategies.base import Applied
+from strategies.base import Applied, Strategy
 from strategies.catalog import print_step, strategies, strategy
 from tests.programs import distribution
+from tests.strategies.cases import read_cases
 from tests.strategies.judging import judge
-from tests.strategies.walks import PATTERNS, programs, walk
+from tests.strategies.walks import PATTERNS, Trial, programs, tried, walk
 
 
 def report(counts: Counter[str], tried: list[Program]) -> None:
@@ -20,14 +21,28 @@ def report(counts: Counter[str], tried: list[Program]) -> None:
     print("\n".join(f"{count:6}  {name}" for name, count in sorted(counts.items())))
 
 
+def judged_on_own_cases(cls: type[Strategy], wanted: int) -> Counter[str]:
+    """Steps of a strategy on the programs of its case file, until so many are legal: rare ones have work there."""
+    counts: Counter[str] = Counter()
+    for case in read_cases(cls.name):
+        if counts[f"{cls.name} legal"] < wanted and case.outcome != "refused":
+            own = Trial(case.program(), case.instance(cls), tried(case.instance(cls), case.program()))
+            others = walk(f"own {case.title}", case.program(), (cls,), depth=2, each=wanted)
+            counts += judge(f"own {case.title}", [own, *others])
+    return counts
+
+
 def test_every_legal_step_keeps_the_meaning(capsys: pytest.CaptureFixture[str]) -> None:
     counts: Counter[str] = Counter()
-    tried: list[Program] = []
+    seen: list[Program] = []
     for name, program in programs(range(10)):
-        tried.append(program)
+        seen.append(program)
         counts += judge(name, list(walk(name, program, strategies(), depth=1, each=3)))
+    for cls in strategies():
+        if counts[f"{cls.name} legal"] < 3:
+            counts += judged_on_own_cases(cls, 3)
     with capsys.disabled():
-        report(counts, tried)
+        report(counts, seen)
     assert all(counts[f"{each.name} legal"] >= 3 for each in strategies())
 
 
@@ -36,18 +51,21 @@ def test_twenty_legal_steps_of_each_strategy_keep_the_meaning() -> None:
     counts: Counter[str] = Counter()
     for name, program in programs(range(60)):
         counts += judge(name, list(walk(name, program, strategies(), depth=2, each=2)))
+    for cls in strategies():
+        if counts[f"{cls.name} legal"] < 20:
+            counts += judged_on_own_cases(cls, 20)
     assert all(counts[f"{each.name} legal"] >= 20 for each in strategies())
 
 
 @pytest.mark.slow
 def test_every_legal_step_keeps_the_meaning_of_many_programs(capsys: pytest.CaptureFixture[str]) -> None:
     counts: Counter[str] = Counter()
-    tried: list[Program] = []
+    seen: list[Program] = []
     for name, program in programs(range(1000, 1300)):
-        tried.append(program)
+        seen.append(program)
         counts += judge(name, list(walk(name, program, strategies(), depth=4, each=4)))
     with capsys.disabled():
-        report(counts, tried)
+        report(counts, seen)
 
 
 def test_long_walks_over_the_patterns() -> None:
