@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ TASKS = (TRANSLATE, "stepTP.search.work.rank", "stepTP.search.experts.plans.plan
 JOB_S = 150.0  # of one job: torch.compile, and schedules of convolutions
 MARGIN_S = 12.0  # before the end, in which nothing new begins
 WRITE_S = 4.0
+COMPILES = threading.Semaphore(3)
 BUDGET = ("evaluations", "measurements", "width", "depth", "attempts", "seed")
 
 TEXT = """import torch
@@ -170,19 +172,17 @@ def _prepared(pool: Pool, program: Program, shared: dict[str, Any]) -> None:
         iterations=answer["iterations"], max_abs_error=0.0, verification=(), tool_versions={},
     )  # fmt: skip
     payload = {**shared, "code": program.code, "leir": answer["leir"]}
-    asked = {
-        "eager": pool.submit(f"{DEVICE}.time_module", {**payload, "compiled": False}),
-        "compiled": pool.submit(f"{DEVICE}.time_module", {**payload, "compiled": True}),
-        "work": pool.submit(f"{DEVICE}.least", payload),
-    }
-    threading.Thread(target=_baselines, args=(program, asked), daemon=True).start()
+    threading.Thread(target=_baselines, args=(pool, program, payload), daemon=True).start()
 
 
-def _baselines(program: Program, asked: dict[str, "Future[Any]"]) -> None:
-    for name, future in asked.items():
+def _baselines(pool: Pool, program: Program, payload: dict[str, Any]) -> None:
+    """Asks for the module's times; torch.compile takes a worker for long, so that few do at once."""
+    asked = (("work", f"{DEVICE}.least", {}), ("eager", f"{DEVICE}.time_module", {"compiled": False}))
+    for name, task, more in (*asked, ("compiled", f"{DEVICE}.time_module", {"compiled": True})):
         try:
-            found = future.result()
-        except CancelledError:  # the time is over
+            with COMPILES if name == "compiled" else nullcontext():
+                found = pool.submit(task, {**payload, **more}).result()
+        except (CancelledError, PoolError):  # the time is over
             return
         answer = {"seconds": None, "error": found.message} if isinstance(found, Failure) else found
         if name == "work":
