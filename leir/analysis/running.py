@@ -69,14 +69,23 @@ class _Recurrence:
 
 
 def running_maximum(program: Program, nest: Path, loop: Loop) -> RunningMaximum | str:
-    """The running maximum of the terms that the sum of a nest takes along a loop; why there is none."""
+    """The running maximum of the terms that the sum of a nest takes along a loop; why there is none.
+
+    Terms are compared as they are written, then with those opened that were made ahead.
+    """
+    plain = _running_maximum(program, nest, loop, opened=False)
+    return plain if isinstance(plain, RunningMaximum) else _running_maximum(program, nest, loop, opened=True)
+
+
+def _running_maximum(program: Program, nest: Path, loop: Loop, *, opened: bool) -> RunningMaximum | str:
     found = sole_equation(statement_at(program, nest), nest)
     assert found is not None
     path, equation = found
     text = statement_text(equation)
     definitions = Definitions(program)
     frame = definitions.frame(path)
-    opening = Opening(definitions, _spread_terms(definitions, {loop.variable}))
+    wanted = _spread_terms(definitions, {loop.variable}) if opened else _nothing
+    opening = Opening(definitions, wanted)
     identity: dict[str, Expr] = {name: Variable(name) for name, _, _ in frame.variables}
     match opening.expression(equation.value, identity, path, frame):
         case Call("exp", (Binary("-", value, Access() as subtracted),)):
@@ -121,6 +130,11 @@ def running_maximum(program: Program, nest: Path, loop: Loop) -> RunningMaximum 
         changed,
         recurrence.term,
     )
+
+
+def _nothing(read: Access, statement: Statement, shared: set[str]) -> bool:
+    del read, statement, shared
+    return False
 
 
 def _opened(definitions: Definitions, access: Access, path: Path, frame: Frame) -> Access:
