@@ -369,13 +369,13 @@ def test_grpo_moves_towards_what_is_rewarded(
     rows: list[StepRow], vocabulary: Vocabulary, trained: tuple[Trainer, list[Example]]
 ) -> None:
     """Of two answers to one state that a decoder knows, the one that is rewarded becomes the likelier."""
-    trainer, examples = trained
+    trainer, _ = trained
     model = decoder(vocabulary)
     model.load_state_dict(trainer.model.state_dict())
     questions = questions_of([rows[2]], {})
-    automaton = Automaton(vocabulary, "schema", False, Seen(examples, vocabulary))
+    automaton = Automaton(vocabulary, "schema", True)
     scorer = Prefers("loop_unrolling")
-    plan = GrpoPlan(states=1, samples=12, updates=1, most=24, rate=1e-3, batch_tokens=2000, timed=1)
+    plan = GrpoPlan(states=1, samples=12, updates=1, most=60, rate=1e-3, batch_tokens=2000, timed=1)
     run = Reinforcement(model, vocabulary, automaton, questions, scorer, plan)
     told: list[dict[str, Any]] = []
     history = run.run(rounds=8, told=told.append)
