@@ -83,8 +83,8 @@ class TensorSplitToDecoupleOperators(Strategy):
         "{equation} becomes {first_equation} and {second_equation}, and {combining} puts their results together.",
         "Instead of one {word} over {reduced_axis} there are two partial ones, {entry} and {other_entry}; {combining} "
         "combines them.",
-        "The first {first} iterations of {axis} get a nest of their own, with {entry} as its result; the other "
-        "{second} get another, with {other_entry}.",
+        "One nest takes {first} of the {extent} iterations of {axis}, with {entry} as its result; another takes the "
+        "other {second}, with {other_entry}.",
         "{slices} come in slices now, {count_slices} in all, each read by one of two nests: {header_first} and "
         "{header_second}.",
         "{target} is no longer written by the nest itself: {combining}, once {entry} and {other_entry} are there.",

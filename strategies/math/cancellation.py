@@ -38,18 +38,18 @@ class Cancellation(Algebraic):
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
         "{twice} takes part in {old} twice, with opposite effects: without it, {divisions_saved} less is needed.",
-        "What {twice} does in {old} is undone in the same expression; {saved} go with it.",
-        "{saved} of {old} compute nothing: {of} cancels.",
+        "What {twice} does in {old} is undone in the same expression: without it, there is {saved} less.",
+        "{of} cancels in {old}, which then has {saved} less.",
         "Nothing of the value of {old} depends on {of}.",
         "In the equation at {path}, {of} cancels.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
-        "Leave {of} out: {new} stands where {old} stood.",
+        "Without {of}, {new} stands where {old} stood.",
         "{old} is reduced to {new}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} become {operations_after}; nothing else of the program changes.",
+        "{operations_before} before, {operations_after} after; nothing else of the program changes.",
         "{divisions_saved} less; in {dtype} the value loses the roundings of what is gone.",
         "The value is the same for real numbers, and in {dtype} its roundings are within what verification allows.",
     )

@@ -38,7 +38,7 @@ class Collect(Algebraic):
         "{count} terms of {old} multiply {by}: gathered, they multiply it once and save {saved}.",
         "{by} is multiplied again and again in {old}, although the operands it meets could be summed before.",
         "Seen as a polynomial in {by}, {old} has terms that belong together.",
-        "The equation at {path} spreads {by} over {count} terms; {saved} less do if they are gathered.",
+        "The equation at {path} spreads {by} over {count} terms; {saved} less will do if they are gathered.",
         "Terms of {old} share {by}.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -47,7 +47,7 @@ class Collect(Algebraic):
         "The {count} terms with {by} become one product, the others stay: {new}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} become {operations_after}; nothing else of the program changes.",
+        "{operations_before} before, {operations_after} after; nothing else of the program changes.",
         "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
         "The sum takes {operations_after}, and reads what it read.",
     )

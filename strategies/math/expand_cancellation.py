@@ -47,7 +47,7 @@ class ExpandCancellation(Algebraic):
         "{by} enters above and below: {new} stands where {old} stood.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} become {operations_after}: a detour, which pays by the steps that follow.",
+        "{operations_before} before, {operations_after} after: a detour, which pays by the steps that follow.",
         "The value is the same for real numbers; in {dtype} two roundings are added, within what verification allows.",
         "{added} more, all of them with {by}.",
     )

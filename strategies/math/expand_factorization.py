@@ -52,7 +52,7 @@ class ExpandFactorization(Algebraic):
         "Each term of {over} takes the other factors along, and {old} is written {new}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} become {operations_after}, {added} more, for terms that can be dealt with apart.",
+        "{operations_before} before, {operations_after} after: {added} more, for terms that can be dealt with apart.",
         "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
         "It takes {operations_after}; nothing else of the program changes.",
     )

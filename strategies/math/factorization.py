@@ -36,7 +36,7 @@ class Factorization(Algebraic):
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
         "{factor} is a factor of the whole of {old}: multiplied once, at the end, it saves {saved}.",
-        "Of the {operations_before} in {old}, {saved} go if {factor} is taken out.",
+        "{old} takes {operations_before}, and {saved} less if {factor} is taken out.",
         "Why multiply by {factor} in every term? The sum of what is left can be formed first, with {saved} less.",
         "The equation at {path} computes {old} term by term, though {factor} divides all of it.",
         "{old} has the factor {factor}, so that it can be written as a product.",
@@ -47,7 +47,7 @@ class Factorization(Algebraic):
         "What {factor} multiplies is summed first, then multiplied: {new} in place of {old}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} become {operations_after}; nothing else of the program changes.",
+        "{operations_before} before, {operations_after} after; nothing else of the program changes.",
         "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
         "Everything is read as before, and the product takes {operations_after}.",
     )
