@@ -115,8 +115,8 @@ def contamination(
             answer = future.result()
             if isinstance(answer, Failure):
                 raise RuntimeError(f"structures of states: {answer.message}")
-            for (_, at), found in zip(batch, answer, strict=True):
-                by_structure[found].setdefault(at.source_id, at)
+            for (_, at), structure in zip(batch, answer, strict=True):
+                by_structure[structure].setdefault(at.source_id, at)
             hear(len(asked) + number, len(asked) + len(made))
     overlaps: list[Overlap] = []
     untranslated: dict[str, list[str]] = defaultdict(list)
