@@ -13,6 +13,7 @@ from itertools import count
 from leir.edit import accesses, walk
 from leir.names import rename_tensors, substitute_in
 from leir.printer import to_text
+from leir.remembered import remembered
 from leir.syntax import AXES, Access, Alloc, Equation, Expr, Guard, Loop, Program, Stmt, Variable, equation
 
 
@@ -34,6 +35,7 @@ def state_id(program: Program) -> str:
     return hashlib.sha256(canonical_text(program).encode()).hexdigest()
 
 
+@remembered
 @lru_cache(maxsize=1024)
 def canonical_text(program: Program) -> str:
     """The compact text of the program with canonical names."""

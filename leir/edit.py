@@ -10,6 +10,7 @@ from dataclasses import replace
 from operator import is_
 from typing import TypeVar, assert_never
 
+from leir.remembered import remembered
 from leir.syntax import (
     Access,
     Alloc,
@@ -388,6 +389,11 @@ def tensors_written(statement: Stmt) -> tuple[str, ...]:
 
 def storage(program: Program) -> dict[str, tuple[DType, Scope]]:
     """dtype and scope of every tensor of the program, the undeclared temporaries' defaults included."""
+    return dict(_storage(program))
+
+
+@remembered
+def _storage(program: Program) -> dict[str, tuple[DType, Scope]]:
     result: dict[str, tuple[DType, Scope]] = {}
     for declaration in (*program.inputs, *program.outputs):
         result.setdefault(declaration.tensor, (declaration.dtype, "g"))
@@ -395,10 +401,16 @@ def storage(program: Program) -> dict[str, tuple[DType, Scope]]:
         if isinstance(statement, Alloc):
             result.setdefault(statement.tensor, (statement.dtype, statement.scope))
     for access in accesses(program):
-        result.setdefault(access.tensor, (program.outputs[0].dtype, "g"))
+        if access.tensor not in result:
+            result[access.tensor] = (program.outputs[0].dtype, "g")
     return result
 
 
 def dtypes(program: Program) -> dict[str, DType]:
     """The dtype of every tensor of the program."""
-    return {name: kind[0] for name, kind in storage(program).items()}
+    return dict(_dtypes(program))
+
+
+@remembered
+def _dtypes(program: Program) -> dict[str, DType]:
+    return {name: kind[0] for name, kind in _storage(program).items()}

@@ -29,6 +29,7 @@ from leir.analysis.types import Weak, computing_type, integer_range, is_float
 from leir.analysis.values import Ranges, value_of
 from leir.edit import dtypes, expression_at, replace_expression_at, walk, walk_expression, with_operands
 from leir.printer import expression_text
+from leir.remembered import remembered
 from leir.syntax import (
     Access,
     Binary,
@@ -133,6 +134,7 @@ def bounded(program: Program) -> Ranges:
     return _bounded(program)
 
 
+@remembered
 @lru_cache(maxsize=32)
 def _bounded(program: Program) -> Ranges:
     assume: dict[str, Range] = {}

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from leir.analysis.box import as_expression, as_sum
 from leir.analysis.intervals import Range
 from leir.analysis.types import Weak, is_float, type_of
-from leir.edit import accesses, dtypes, expression_at, loops_around, statement_at, variables_of, walk, walk_expression
+from leir.edit import accesses, dtypes, expression_at, loops_around, statement_at, variables_of, walk
 from leir.names import substitute_in
 from leir.printer import expression_text
+from leir.remembered import remembered
 from leir.syntax import (
     Access,
     Binary,
@@ -81,14 +82,26 @@ def part_at(program: Program, path: Path, within: Path) -> tuple[Part | None, st
     return Part(equation, chain, within, kind), f"{text} is a float, {kind}"
 
 
-def parts(program: Program) -> Iterator[tuple[Path, Part]]:
-    """Every part of every equation's value that is a float, in the order of the text."""
+@remembered
+def parts(program: Program) -> tuple[tuple[Path, Part], ...]:
+    """Every part of every equation's value that is a float, in the order of the text: those that `part_at` finds."""
+    types = dtypes(program)
+    found: list[tuple[Path, Part]] = []
     for path, node in walk(program):
         if isinstance(node, Equation):
-            for within, _ in walk_expression(node.value, (1,)):
-                part, _ = part_at(program, path, within)
-                if part is not None:
-                    yield path, part
+            for chain, within in _chains((node.value,), (1,)):
+                kind = type_of(chain[-1], types)
+                if not isinstance(kind, Weak) and is_float(kind) and any(accesses(chain[-1])):
+                    found.append((path, Part(node, chain, within, kind)))
+    return tuple(found)
+
+
+def _chains(chain: tuple[Expr, ...], within: Path) -> Iterator[tuple[tuple[Expr, ...], Path]]:
+    """The chain of every part of an expression, outside first, subscripts left out."""
+    yield chain, within
+    if not isinstance(chain[-1], Access):
+        for number, operand in enumerate(operands(chain[-1])):
+            yield from _chains((*chain, operand), (*within, number))
 
 
 def value_in_scope(program: Program, path: Path, part: Part, text: str) -> tuple[Expr | None, str]:

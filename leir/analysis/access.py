@@ -9,6 +9,7 @@ from leir.analysis.isl import TooHard, largest, question
 from leir.analysis.model import Statement, Use, ranges_of, reach, statements_at
 from leir.analysis.types import INTEGERS, integer_range
 from leir.edit import accesses, storage, walk
+from leir.remembered import remembered
 from leir.syntax import Alloc, DType, Expr, Path, Program, Scope, Stmt, Variable, operands
 
 Role = Literal["input", "output", "temporary"]
@@ -26,6 +27,7 @@ class Tensor:
     alloc: Path | None
 
 
+@remembered
 @lru_cache(maxsize=256)
 def _tensors(program: Program) -> tuple[Tensor, ...]:
     declared: dict[str, tuple[Role, tuple[int, ...], Path | None]] = {}

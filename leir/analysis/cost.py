@@ -18,6 +18,7 @@ from leir.analysis.footprint import Condition, Count, elements, iterations, touc
 from leir.analysis.kernels import BYTES, kernels
 from leir.analysis.types import is_float, type_of
 from leir.edit import accesses, perfect_nest, walk_enclosed
+from leir.remembered import remembered
 from leir.syntax import (
     Access,
     Alloc,
@@ -126,6 +127,7 @@ def _total(counts: Iterator[Count]) -> Count:
     return sum(counts, start=Count(0, True))
 
 
+@remembered
 @lru_cache(maxsize=256)
 def cost(program: Program) -> ProgramCost:
     """The cost of a well-formed program, nest by nest; allocations at top level are no nest."""

@@ -14,6 +14,7 @@ from typing import Literal
 
 from leir.analysis.affine import Interval, affine, condition
 from leir.edit import body_of
+from leir.remembered import remembered
 from leir.syntax import (
     Access,
     Alloc,
@@ -70,6 +71,7 @@ def statements_of(program: Program) -> tuple[Statement, ...]:
     return _statements(program)
 
 
+@remembered
 @lru_cache(maxsize=256)
 def _statements(program: Program) -> tuple[Statement, ...]:
     return tuple(s for number, nest in enumerate(program.body) for s in statements_at(nest, number))

@@ -17,6 +17,7 @@ from leir.analysis.types import computing_type, is_float
 from leir.analysis.values import NotYet, Ranges, Write, value_of
 from leir.edit import dtypes, expression_at, walk_enclosed, walk_places
 from leir.printer import expression_text
+from leir.remembered import remembered
 from leir.syntax import (
     Access,
     Alloc,
@@ -39,6 +40,7 @@ _ROUNDS = 4  # of the fixpoint before bounds that still move are widened
 _REASONS = 4  # lines of evidence below the claim itself
 
 
+@remembered
 @lru_cache(maxsize=64)
 def _unassumed(program: Program) -> Ranges:
     return _solve(program, {})
