@@ -5,13 +5,12 @@ scopes, inputs and outputs are part of the program and stay.
 """
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
-from leir.edit import accesses, walk
-from leir.names import rename_tensors, substitute_in
+from leir.edit import accesses, walk_with
+from leir.names import rename_tensors_in, substitute_in
 from leir.printer import to_text
 from leir.remembered import remembered
 from leir.syntax import AXES, Access, Alloc, Equation, Expr, Guard, Loop, Program, Stmt, Variable, equation
@@ -23,11 +22,14 @@ def canonical(program: Program) -> Program:
     signature = {d.tensor for d in (*program.inputs, *program.outputs)}
     fresh = (name for number in count() if (name := f"T{number}") not in signature)
     names: dict[str, str] = {}
-    for tensor in _in_order_of_appearance(program):
-        if tensor not in signature and tensor not in names:
-            names[tensor] = next(fresh)
-    renamed = rename_tensors(program, names)
-    return replace(renamed, body=tuple(_with_loops_named(statement, {}, 0) for statement in renamed.body))
+    body: list[Stmt] = []
+    for statement in program.body:
+        tensors = [tensor for tensor in _in_order_of_appearance(statement) if tensor not in signature]
+        for tensor in tensors:
+            if tensor not in names:
+                names[tensor] = next(fresh)
+        body.append(_named(statement, tuple((tensor, names[tensor]) for tensor in tensors)))
+    return replace(program, body=tuple(body))
 
 
 def state_id(program: Program) -> str:
@@ -42,17 +44,26 @@ def canonical_text(program: Program) -> str:
     return to_text(canonical(program))
 
 
-def _in_order_of_appearance(program: Program) -> Iterator[str]:
-    for _, statement in walk(program):
+@lru_cache(maxsize=4096)  # a step leaves most statements as they are
+def _in_order_of_appearance(outermost: Stmt) -> tuple[str, ...]:
+    found: list[str] = []
+    for _, statement in walk_with(outermost):
         match statement:
             case Alloc(tensor):
-                yield tensor
+                found.append(tensor)
             case Equation():
-                yield from (access.tensor for access in accesses(statement))
+                found += (access.tensor for access in accesses(statement))
             case Guard(condition):
-                yield from (access.tensor for access in accesses(condition))
+                found += (access.tensor for access in accesses(condition))
             case Loop():
                 pass
+    return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=4096)
+def _named(outermost: Stmt, names: tuple[tuple[str, str], ...]) -> Stmt:
+    """An outermost statement with these names of tensors, and with loop variables named by the loops around them."""
+    return _with_loops_named(rename_tensors_in(outermost, dict(names)), {}, 0)
 
 
 def _with_loops_named(statement: Stmt, names: dict[str, Expr], depth: int) -> Stmt:

@@ -60,6 +60,16 @@ def free_variables(statement: Stmt) -> tuple[str, ...]:
 def rename_tensors(program: Program, names: dict[str, str]) -> Program:
     """The program with tensors renamed everywhere, signature included, all at once."""
 
+    def declared(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
+        return tuple(replace(d, tensor=names.get(d.tensor, d.tensor)) for d in declarations)
+
+    body = tuple(rename_tensors_in(statement, names) for statement in program.body)
+    return Program(declared(program.inputs), declared(program.outputs), body)
+
+
+def rename_tensors_in(statement: Stmt, names: dict[str, str]) -> Stmt:
+    """The statement with tensors renamed, in all below it too, all at once."""
+
     def renamed(expression: Expr) -> Expr:
         if isinstance(expression, Access):
             return Access(names.get(expression.tensor, expression.tensor), expression.indices)
@@ -77,10 +87,7 @@ def rename_tensors(program: Program, names: dict[str, str]) -> Program:
             case Equation():
                 return map_statement(statement, renamed)
 
-    def declared(declarations: tuple[Declaration, ...]) -> tuple[Declaration, ...]:
-        return tuple(replace(d, tensor=names.get(d.tensor, d.tensor)) for d in declarations)
-
-    return Program(declared(program.inputs), declared(program.outputs), tuple(visit(s) for s in program.body))
+    return visit(statement)
 
 
 def substitute_in(expression: Expr, values: dict[str, Expr]) -> Expr:

@@ -6,6 +6,7 @@ no accumulation operators, dtype and scope on every access, every brace and ever
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal, assert_never
 
 from leir.edit import perfect_nest, storage
@@ -44,15 +45,22 @@ _LEVELS = {
 
 def to_text(program: Program, spelling: Spelling = "compact") -> str:
     """The program's text, ending in a line break: the signature, then one top-level statement a line."""
+    if spelling == "compact":
+        lines = [_Printer(spelling, {}).signature(program), *map(_compact, program.body)]
+        return "\n".join(lines) + "\n"
     printer = _Printer(spelling, storage(program))
-    lines = [printer.signature(program)]
-    lines += [printer.statement(statement) for statement in program.body]
+    lines = [printer.signature(program), *map(printer.statement, program.body)]
     return "\n".join(lines) + "\n"
 
 
 def statement_text(statement: Stmt, program: Program | None = None, spelling: Spelling = "compact") -> str:
     """One statement's text, in one line. `full` needs the program, which knows dtypes and scopes."""
     return _Printer(spelling, storage(program) if program else {}).statement(statement)
+
+
+@lru_cache(maxsize=4096)  # a step leaves most statements as they are
+def _compact(statement: Stmt) -> str:
+    return _Printer("compact", {}).statement(statement)
 
 
 def equation_text(equation: Stmt) -> str:

@@ -36,6 +36,7 @@ class remembered(Generic[Answer]):
         update_wrapper(self, ask)
         self._ask = ask
         self._answer = lru_cache(maxsize=_KEPT)(self._asked)
+        self.cache_clear = self._clear  # as functools calls it; the class is no cache
 
     def _asked(self, of: _Itself) -> Answer:
         return self._ask(of.program)
@@ -43,7 +44,7 @@ class remembered(Generic[Answer]):
     def __call__(self, program: Program) -> Answer:
         return self._answer(_Itself(program))
 
-    def cache_clear(self) -> None:
+    def _clear(self) -> None:
         """Forgets every answer, also where the function itself keeps some."""
         self._answer.cache_clear()
         clear: Callable[[], None] | None = getattr(self._ask, "cache_clear", None)

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 from typing import assert_never
 
 from leir.analysis.access import tensors
 from leir.check.diagnostic import Diagnostic
-from leir.edit import expressions, walk, walk_enclosed, walk_expression
+from leir.edit import expressions, walk, walk_enclosed, walk_expression, walk_with
 from leir.syntax import (
     AXES,
     DEPTH_LIMIT,
@@ -24,6 +25,7 @@ from leir.syntax import (
     Expr,
     Guard,
     Loop,
+    Path,
     Place,
     Program,
     Stmt,
@@ -62,13 +64,21 @@ def check_tree(program: Program) -> Iterator[Diagnostic]:
                 yield wrong(f"{declaration.tensor} has dtype {declaration.dtype} and shape {declaration.shape}", place)
     if not program.body:
         yield wrong("the program has no statement", Place())
-    for path, statement in walk(program):
-        for message in _wrong_statement(statement, len(path)):
-            yield wrong(message, Place(path))
+    for number, statement in enumerate(program.body):
+        for message, path, within in _wrong_in(statement):
+            yield wrong(message, Place((number, *path), within))
+
+
+@lru_cache(maxsize=4096)  # a step leaves most statements as they are
+def _wrong_in(outermost: Stmt) -> tuple[tuple[str, Path, Path | None], ...]:
+    """What no text can write in an outermost statement, with the path from there."""
+    found: list[tuple[str, Path, Path | None]] = []
+    for path, statement in walk_with(outermost):
+        found += ((message, path, None) for message in _wrong_statement(statement, len(path) + 1))
         for number, expression in enumerate(expressions(statement)):
             for within, part in walk_expression(expression, (number,)):
-                for message in _wrong_expression(part, len(within)):
-                    yield wrong(message, Place(path, within))
+                found += ((message, path, within) for message in _wrong_expression(part, len(within)))
+    return tuple(found)
 
 
 def _wrong_statement(statement: Stmt, depth: int) -> Iterator[str]:
@@ -140,7 +150,8 @@ def check_names(program: Program) -> Iterator[Diagnostic]:
                 assert_never(statement)
         for number, expression in enumerate(expressions(statement)):
             for within, part in walk_expression(expression, (number,)):
-                yield from _check_use(part, known, bound, somewhere, Place(path, within))
+                if isinstance(part, Variable | Access):
+                    yield from _check_use(part, known, bound, somewhere, Place(path, within))
 
 
 def _check_binder(loop: Loop, bound: set[str], place: Place) -> Iterator[Diagnostic]:

@@ -59,7 +59,7 @@ PLANTED: list[tuple[Callable[[], None], str, str, str, str]] = [
     (cases, CHECK + "kernels", "_check_vector", "low <= loop.extent <= high", "loop.extent <= high"),
     (cases, CHECK + "kernels", "_check_binding", "> limits.axis(axis)", "> limits.grid_x"),
     (cases, CHECK + "kernels", "_check_kernel", "> limits.threads_per_block", "> 2 * limits.threads_per_block"),
-    (cases, CHECK + "types", "check_types", 'statement.op != "="', 'statement.op == "*="'),
+    (cases, CHECK + "types", "_problems", 'statement.op != "="', 'statement.op == "*="'),
     (cases, CHECK + "divisors", "check_divisors", "if bounds.zero:", "if bounds.low == bounds.high == 0:"),
     (cases, CHECK + "standing", "concerns", "access.tensor in tensors", "not tensors"),
     (cases, ANALYSIS + "kernels", "leading_threads", "sorted(names) == sorted(bound)", "names"),
