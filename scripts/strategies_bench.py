@@ -3,8 +3,9 @@
     python scripts/strategies_bench.py                                  # 4 programs a family, two steps deep
     python scripts/strategies_bench.py --per-family 1 --json strategies.json
 
-At each program, and at the states that a walk of two steps from it leads to, up to `--each` candidates of every
-strategy are taken through `facts`, `rewrite`, the facts of any step and `terms`. Times are processor time a step in
+At each program, at the states that a walk of two steps from it leads to, and where the temporaries of the program are
+inlined (one op of PyTorch is one nest, and identities need several), up to `--each` candidates of every strategy are
+taken through `facts`, `rewrite`, the facts of any step and `terms`. Times are processor time a step in
 milliseconds: of all candidates of a state, of the facts (value flow included) and the rewrite, and of the whole step.
 The programs are translated first, which is not counted. Whatever is raised but a refusal ends in the list of crashes.
 """
@@ -28,8 +29,10 @@ from stepTP.intake import translate
 from stepTP.sources import families, generate
 from strategies.base import Applied, Refused, Strategy
 from strategies.catalog import print_step, strategies
+from strategies.graph.compute_inline import ComputeInline
 
 STEPS = 2  # from a program to the last of its states
+INLINED = 10  # temporaries at most
 WANTED = 5  # families in which a strategy must have legal steps
 MOST_MS = 300.0  # that one step may take, and half of them a fifteenth of it
 MEDIAN_MS = 20.0
@@ -87,17 +90,44 @@ def main() -> None:
 
 
 def try_states(figures: Figures, family: str, name: str, program: Program, each: int) -> None:
-    """All strategies are tried at the program and at the states after one step and two."""
+    """All strategies are tried at the program, at the states after one step and two, and at that with all inlined."""
+    whole = inlined(program)
+    if whole != program:
+        try_state(figures, family, name, whole, each)
     for depth in range(STEPS + 1):
-        figures.states += 1
-        legal: list[tuple[float, Program]] = []
-        for cls in strategies():
-            for step, applied in tried(figures, cls, program, name, each):
-                figures.families[cls.name][family] += 1
-                legal.append((uniform(name, depth, print_step(step)), applied.program))
+        legal = try_state(figures, family, name, program, each)
         if not legal:
             return
-        program = min(legal, key=lambda pair: pair[0])[1]
+        _, program = min(legal, key=lambda pair: uniform(name, depth, print_step(pair[0])))
+
+
+def try_state(figures: Figures, family: str, name: str, program: Program, each: int) -> list[tuple[Strategy, Program]]:
+    """All strategies are tried at a state: the legal steps, and where they lead."""
+    figures.states += 1
+    legal: list[tuple[Strategy, Program]] = []
+    for cls in strategies():
+        for step, applied in tried(figures, cls, program, name, each):
+            figures.families[cls.name][family] += 1
+            legal.append((step, applied.program))
+    return legal
+
+
+def inlined(program: Program) -> Program:
+    """The program after up to `INLINED` steps of compute_inline, each the first that is legal."""
+    for _ in range(INLINED):
+        after = next(legal_inlines(program), None)
+        if after is None:
+            break
+        program = after
+    return program
+
+
+def legal_inlines(program: Program) -> Iterator[Program]:
+    for step in ComputeInline.candidates(program):
+        try:
+            yield step.apply(program).program
+        except Refused:
+            continue
 
 
 def tried(
