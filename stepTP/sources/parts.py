@@ -1,8 +1,10 @@
 """Pieces that several families draw: activations, element-wise steps, dtypes."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from stepTP.sources.draw import Draw
+from stepTP.sources.text import program_text
 
 ACTIVATIONS = {
     "relu": "F.relu({})",
@@ -53,3 +55,21 @@ def steps(draw: Draw, lengths: Sequence[int], options: Sequence[str] = STEPS, kn
     for number in range(draw.choose(f"{knob}s", lengths)):
         lines.append(draw.choose(f"{knob}{number}", [line for line in options if line not in lines[-1:]]))
     return lines
+
+
+def elementwise(draw: Draw, summary: str, forward: Sequence[str], shapes: Mapping[str, str]) -> str:
+    """A program over rows and columns. Its arguments are those of `shapes` that its lines read."""
+    names = [name for name in shapes if any(re.search(rf"\b{name}\b", line.split(" = ")[-1]) for line in forward)]
+    constants = {
+        "rows": draw.choose("rows", (4, 8, 12, 16, 24)),
+        "columns": draw.choose("columns", (8, 12, 16, 20, 32)),
+    }
+    dtype = draw.choose("dtype", ("f32", "f32", "f64"))
+    return program_text(
+        constants,
+        summary,
+        forward=forward,
+        inputs=[f"torch.randn({shapes[name]}, dtype=dtype)" for name in names],
+        arguments=", ".join(names),
+        dtype=dtype,
+    )
