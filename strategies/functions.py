@@ -61,11 +61,13 @@ class View:
     path: Path
     part: Part
     types: Mapping[str, DType] = field(init=False)
-    found: Ranges = field(init=False)
 
     def __post_init__(self) -> None:
         self.types = dtypes(self.program)
-        self.found = bounded(self.program)
+
+    @property
+    def found(self) -> Ranges:
+        return bounded(self.program)  # where a form asks for bounds: few do
 
     @property
     def expression(self) -> Expr:

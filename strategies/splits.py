@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from leir.analysis.box import as_expression, as_sum
 from leir.analysis.intervals import Range
+from leir.analysis.ranges import writes_of
 from leir.analysis.types import Weak, is_float, type_of
 from leir.edit import accesses, dtypes, expression_at, loops_around, statement_at, variables_of, walk
 from leir.names import substitute_in
@@ -27,7 +28,6 @@ from leir.syntax import (
     operands,
     reads,
 )
-from strategies.algebra import bounded
 from strategies.base import listed, path_text
 
 
@@ -118,6 +118,12 @@ def value_in_scope(program: Program, path: Path, part: Part, text: str) -> tuple
         return None, f"{text!r} is no expression: {error}"
     if expression_text(value) != text:
         return None, f"{text!r} is written {expression_text(value)}"
+    return in_scope(program, path, part, value)
+
+
+def in_scope(program: Program, path: Path, part: Part, value: Expr) -> tuple[Expr | None, str]:
+    """The value, where the equation can read it as it is; or why it cannot."""
+    text = expression_text(value)
     bound = {loop.variable for loop in loops_around(program, path)}
     if not variables_of(value) <= bound:
         return None, f"{text} uses loops that are not around {path_text(path)}"
@@ -233,7 +239,7 @@ def definition(program: Program, access: Access, before: Path) -> Expr | None:
 
     The equation stands ahead of the statement at `before`, without guards, under plain subscripts.
     """
-    writes = bounded(program).writes.get(access.tensor, ())
+    writes = writes_of(program).get(access.tensor, ())
     if len(writes) != 1 or writes[0].path[:1] >= before[:1]:
         return None
     write = writes[0]

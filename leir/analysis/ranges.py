@@ -15,7 +15,7 @@ from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.maxima import is_term_of_maximum, sums_a_maximum
 from leir.analysis.types import computing_type, is_float
 from leir.analysis.values import NotYet, Ranges, Write, value_of
-from leir.edit import dtypes, expression_at, walk_enclosed, walk_places
+from leir.edit import dtypes, expression_at, walk, walk_enclosed, walk_places
 from leir.printer import expression_text
 from leir.remembered import remembered
 from leir.syntax import (
@@ -53,14 +53,12 @@ def ranges(program: Program, assume: Mapping[str, Range] | None = None) -> Range
 
 def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
     """The least bounds that every write respects, by rounds over the program; bounds that keep moving are widened."""
-    writes: dict[str, list[Write]] = {}
+    writes = writes_of(program)
     allocs: dict[str, Path] = {}
-    for path, statement, around in walk_enclosed(program):
+    for path, statement in walk(program):
         if isinstance(statement, Alloc):
             allocs.setdefault(statement.tensor, path)
-        elif isinstance(statement, Equation):
-            writes.setdefault(statement.target.tensor, []).append(Write(path, statement, around))
-    table = Ranges(program, dtypes(program), {}, {}, {name: tuple(found) for name, found in writes.items()}, allocs)
+    table = Ranges(program, dtypes(program), {}, {}, writes, allocs)
     for declaration in program.inputs:
         given = assume.get(declaration.tensor) or everything(computing_type(declaration.dtype))
         table.whole[declaration.tensor] = table.settled[declaration.tensor] = given
@@ -77,6 +75,16 @@ def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
         rounds += 1
     table.forget()
     return table
+
+
+@remembered
+def writes_of(program: Program) -> dict[str, tuple[Write, ...]]:
+    """The equations that write each tensor, by its name, in the order of the text."""
+    writes: dict[str, list[Write]] = {}
+    for path, statement, around in walk_enclosed(program):
+        if isinstance(statement, Equation):
+            writes.setdefault(statement.target.tensor, []).append(Write(path, statement, around))
+    return {name: tuple(found) for name, found in writes.items()}
 
 
 def _thresholds(program: Program) -> list[int | float]:

@@ -32,6 +32,7 @@ from strategies.splits import (
     Use,
     factors,
     firsts_of_rows,
+    in_scope,
     is_fixed,
     largest_of,
     loop_names,
@@ -104,7 +105,7 @@ class AdditiveSplit(Strategy):
                 values += firsts_of_rows(program, path, part.expression)
             for value in dict.fromkeys(values):
                 step = cls(path=path, within=part.within, value=expression_text(value))
-                found, _ = value_in_scope(program, path, part, step.value)
+                found, _ = in_scope(program, path, part, value)
                 if found is not None and step.use(program, part, found) is not None:
                     yield step
 

@@ -24,6 +24,7 @@ from typing import ClassVar
 
 from leir.analysis.intervals import Range, largest
 from leir.analysis.matching import matching_values
+from leir.analysis.ranges import writes_of
 from leir.analysis.spare import RESCALED, is_from_exp, spare_where_used
 from leir.analysis.values import Ranges
 from leir.edit import replace_expression_at, statement_at
@@ -36,6 +37,7 @@ from strategies.splits import (
     Part,
     Use,
     firsts_of_rows,
+    in_scope,
     is_fixed,
     largest_of,
     loop_names,
@@ -107,7 +109,7 @@ class ExponentialSplit(Strategy):
             values = [*_maxima_of(program, path, ends[0]), *firsts_of_rows(program, path, ends[0])]
             for value in dict.fromkeys(values):
                 step = cls(path=path, within=part.within, value=expression_text(value))
-                found, _ = value_in_scope(program, path, part, step.value)
+                found, _ = in_scope(program, path, part, value)
                 if found is not None and found not in ends and step._use(program, part, ends, found) is not None:
                     yield step
 
@@ -209,7 +211,7 @@ def _ends(expression: Expr) -> tuple[Expr, Expr] | None:
 
 def _maxima_of(program: Program, path: Path, term: Expr) -> Iterator[Access]:
     """The elements of finished maxima that were taken over a term, among others."""
-    for writes in bounded(program).writes.values():
+    for writes in writes_of(program).values():
         if len(writes) != 1 or writes[0].equation.op != "max=" or writes[0].path[:1] >= path[:1]:
             continue
         loops = [level.variable for level in writes[0].around if isinstance(level, Loop)]

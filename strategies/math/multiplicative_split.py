@@ -32,6 +32,7 @@ from strategies.splits import (
     definition,
     divisors,
     factors,
+    in_scope,
     is_fixed,
     largest_of,
     loop_names,
@@ -106,7 +107,7 @@ class MultiplicativeSplit(Strategy):
                 proposed.extend((divisor, "multiply") for divisor in divisors(whole))
             for value, first in dict.fromkeys(proposed):
                 step = cls(path=path, within=part.within, value=expression_text(value), first=first)
-                found, _ = value_in_scope(program, path, part, step.value)
+                found, _ = in_scope(program, path, part, value)
                 if found is not None and step.use(program, part, found) is not None:
                     yield step
 
