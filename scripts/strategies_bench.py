@@ -32,7 +32,7 @@ from strategies.catalog import print_step, strategies
 from strategies.graph.compute_inline import ComputeInline
 
 STEPS = 2  # from a program to the last of its states
-INLINED = 10  # temporaries at most
+INLINED = 24  # temporaries at most
 WANTED = 5  # families in which a strategy must have legal steps
 MOST_MS = 300.0  # that one step may take, and half of them a fifteenth of it
 MEDIAN_MS = 20.0
