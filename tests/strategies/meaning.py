@@ -74,7 +74,7 @@ def _difference(expected: NDArray[np.generic], found: NDArray[np.generic], toler
         return f"{expected.dtype}{expected.shape} became {found.dtype}{found.shape}"
     if np.array_equal(expected, found, equal_nan=expected.dtype.kind == "f"):  # zeros of either sign are equal
         return ""
-    scale = float(np.max(np.abs(expected), initial=0.0)) if tolerance else 0.0
+    scale = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0)) if tolerance else 0.0
     if tolerance and np.allclose(expected, found, rtol=tolerance, atol=tolerance * scale):
         return ""
     return f"{expected} became {found}"
