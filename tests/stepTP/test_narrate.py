@@ -86,7 +86,7 @@ def steps_of(text: str, seed: int = 0, per_strategy: int = 3) -> list[dict[str, 
 @pytest.fixture(scope="module")
 def explained() -> list[tuple[dict[str, Any], str]]:
     """Steps of two plain programs and of random ones, with their reasoning; each is checked as it is made."""
-    texts = [SOFTMAX, LINEAR, *(to_text(parse(random_text(seed))) for seed in range(12))]
+    texts = [SOFTMAX, LINEAR, *(to_text(parse(random_text(seed))) for seed in range(5))]
     return [(step, explain(step)["reasoning"]) for n, text in enumerate(texts) for step in steps_of(text, n)]
 
 
