@@ -66,7 +66,7 @@ def adapters(recipe: Recipe) -> Any:
     """PEFT's configuration of a LoRA recipe; None for one that trains everything."""
     if recipe.method == "full":
         return None
-    from peft import LoraConfig
+    from peft import LoraConfig  # pyright: ignore[reportMissingImports] (an extra)
 
     return LoraConfig(
         r=recipe.lora.r, lora_alpha=recipe.lora.alpha, lora_dropout=recipe.lora.dropout,

@@ -112,12 +112,12 @@ def _run(work: MakeShards, folder: Path, executor: Executor, ranks: Ranks) -> No
         "skip_completed": False,
     }
     if executor == "local":
-        from datatrove.executor import LocalPipelineExecutor
+        from datatrove.executor import LocalPipelineExecutor  # pyright: ignore[reportMissingImports] (an extra)
 
         LocalPipelineExecutor(**common).run()
         return
-    import ray
-    from datatrove.executor.ray import RayPipelineExecutor
+    import ray  # pyright: ignore[reportMissingImports] (an extra)
+    from datatrove.executor.ray import RayPipelineExecutor  # pyright: ignore[reportMissingImports] (an extra)
 
     own = not ray.is_initialized()
     if own and os.environ.get("RAY_ADDRESS"):
@@ -134,7 +134,7 @@ def _run(work: MakeShards, folder: Path, executor: Executor, ranks: Ranks) -> No
 
 def _queue(work: MakeShards, folder: Path, ranks: Ranks) -> None:
     """Gives the ranks to Slurm, and a job after them that finishes the run, whether or not all of them did well."""
-    from datatrove.executor import SlurmPipelineExecutor
+    from datatrove.executor import SlurmPipelineExecutor  # pyright: ignore[reportMissingImports] (an extra)
 
     common: dict[str, Any] = {
         "time": ranks.time,
