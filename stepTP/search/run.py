@@ -35,7 +35,7 @@ from stepTP.sources import SourceProgram
 from stepTP.structure import structure
 from stepTP.verify.devices import cuda_devices
 from stepTP.verify.pool import Pool
-from stepTP.walk import VERIFY, Reached, Walker
+from stepTP.walk import VERIFY, Reached, VerifiedStep, Walker
 
 TASKS = (TRANSLATE, VERIFY, EXPLAIN, "stepTP.search.work.rank")
 SHARD = "raw/00000.jsonl"
@@ -147,8 +147,8 @@ def run_search(
         found = [source, *found_by(env, walker), *_reached(env)]
         rows: list[Row] = []
         for row in compose(build, narrate(build, found)):
-            assert not isinstance(row, SourceProgram | Reached)
-            rows.append(row)  # type: ignore[arg-type]
+            assert not isinstance(row, SourceProgram | VerifiedStep | Reached)
+            rows.append(row)
         run.write(SHARD, map(to_line, rows), {"sources": (source.id,), **counts_of(rows)})
         second_pass(run, described, [SHARD], run.raw_digest())
         if env.timings:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from leir.syntax import Access
 from schedules.matmul import tile
 from schedules.trajectory import Trajectory
 from stepTP.search.experts.nests import Nest, Product, as_product, subscripts
@@ -42,7 +43,6 @@ def _blocks(nest: Nest, product: Product, block: tuple[int, int, int]) -> int:
 
 
 def _tiled(t: Trajectory, number: int, product: Product, block: tuple[int, int, int], thread: tuple[int, int]) -> None:
-    operands = (product.left, product.right)
     tile(
         t,
         (number,),
@@ -51,5 +51,10 @@ def _tiled(t: Trajectory, number: int, product: Product, block: tuple[int, int, 
         block,
         thread,
         batch=product.batch,
-        along=tuple((subscripts(operand) or ("",))[-1] == product.depth for operand in operands),  # type: ignore[arg-type]
+        along=(_runs_along(product.left, product.depth), _runs_along(product.right, product.depth)),
     )
+
+
+def _runs_along(operand: Access, variable: str) -> bool:
+    """Whether neighbours in memory are neighbours of a loop."""
+    return (subscripts(operand) or ("",))[-1] == variable
