@@ -240,7 +240,7 @@ def test_no_worker_outlives_the_parent(how: signal.Signals) -> None:
     begun = time.monotonic()
     parent.send_signal(how)
     _, errors = parent.communicate(timeout=20)
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 10  # seconds, of which a quiet machine needs a fraction: none waits for its task
     assert wait_until_dead(workers) == []
     assert parent.returncode == -how
     assert ("KeyboardInterrupt" in errors) == (how == signal.SIGINT)
