@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from leir.analysis.algebra import Algebra, Kinds, TooLarge, commuted, whole
+from leir.analysis.algebra import Algebra, Kinds, TooLarge, whole
 from leir.analysis.intervals import Range, span, tiny
 from leir.analysis.intervals import relative_error as unit_roundoff
 from leir.analysis.plain import is_plain
 from leir.analysis.ranges import ranges
 from leir.analysis.rounding import Rounding, Unbounded
+from leir.analysis.spelling import same_spelling
 from leir.analysis.terms import Term, is_sum, term_of, terms_of
 from leir.analysis.types import Weak, computing_type, integer_range, is_float
 from leir.analysis.values import Ranges, value_of
@@ -112,7 +113,7 @@ class Setting:
 
     def same(self, left: Expr, right: Expr) -> bool:
         """Whether two expressions are the same operand: up to commuted operands, and sums up to their writing."""
-        if commuted(left) == commuted(right):
+        if same_spelling(left, right):
             return True
         both_sums = is_sum(left, self.is_atom) and is_sum(right, self.is_atom)
         return both_sums and self.algebra.same(left, right)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from leir.analysis.spelling import normal
 from leir.analysis.types import Type, Weak, is_float, type_of
 from leir.edit import map_expression, walk_expression, with_operands
-from leir.printer import expression_text
-from leir.syntax import Binary, Call, DType, Expr, Integer, Real, Unary, Variable, operands
+from leir.syntax import Binary, DType, Expr, Integer, Real, Unary, Variable, operands
 
 MOST_ATOMS = 16
 MOST_OPERATIONS = 48
@@ -28,7 +28,6 @@ HIGHEST_POWER = 8
 MOST_MONOMIALS = 120
 MOST_FACTORED = 12  # monomials of a polynomial that is factored: longer ones can take SymPy a second
 _LARGEST_COEFFICIENT = 10**6
-_COMMUTATIVE = ("+", "*", "&&", "||", "==", "!=")
 
 
 class TooLarge(Exception):
@@ -108,7 +107,7 @@ class Algebra:
 
     def atom_number(self, atom: Expr) -> int:
         """The number of an atom, a new one at its first appearance. Raises TooLarge."""
-        key = commuted(atom)
+        key = normal(atom)
         if key not in self._numbers:
             if len(self.atoms) == MOST_ATOMS:
                 raise TooLarge(f"more than {MOST_ATOMS} different operands")
@@ -200,22 +199,6 @@ def whole(expression: Expr) -> int | None:
             return int(value)
         case _:
             return None
-
-
-@lru_cache(maxsize=4096)
-def commuted(expression: Expr) -> Expr:
-    """The expression with the operands of what commutes in one order: equal for those that differ in nothing else."""
-
-    def ordered(part: Expr) -> Expr:
-        match part:
-            case Binary(op, left, right) if op in _COMMUTATIVE:
-                return Binary(op, *sorted((left, right), key=expression_text))
-            case Call("max" | "min" as function, arguments):
-                return Call(function, tuple(sorted(arguments, key=expression_text)))
-            case _:
-                return part
-
-    return expression if isinstance(expression, Variable) else map_expression(expression, ordered)
 
 
 def warm() -> None:

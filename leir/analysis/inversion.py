@@ -1,14 +1,15 @@
 """The values of loop variables, from the values of subscripts that they occur in.
 
 A subscript gives a variable that stands alone in it, but for a sign and what is known. It gives several where they are
-the digits of a number: in `i*8+j` with j below 8, i is the subscript `//8` and j the subscript `%8`. And `i//8` with
-`i%8`, in two subscripts, give i.
+the digits of a number: in `i*8+j` with j below 8, i is the subscript `//8` and j the subscript `%8`. And `e//8` with
+`e%8`, in two subscripts, give e, which may be such a sum in its turn, or the quotient of another pair.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from leir.analysis.affine import Interval
 from leir.analysis.box import Sum, as_expression, as_sum, plus, quotient_and_remainder
+from leir.analysis.spelling import normal_index
 from leir.edit import variables_of
 from leir.syntax import Binary, Expr, Integer, Unary, Variable
 
@@ -22,8 +23,10 @@ def solved(subscripts: Sequence[Expr], wanted: Sequence[Expr], ranges: Ranges, k
     is known: those have one meaning in `subscripts` and `wanted`.
     """
     found: dict[str, Expr] = {}
-    pieces: dict[tuple[str, int], dict[str, Expr]] = {}
-    for subscript, value in zip(subscripts, wanted, strict=True):
+    halves: list[tuple[Expr, int, str, Expr]] = []  # what is divided, by what, the operator, and its value
+    waiting = list(zip(subscripts, wanted, strict=True))
+    while waiting:
+        subscript, value = waiting.pop(0)
         total = as_sum(subscript)
         own = {term: factor for term, factor in total.terms.items() if variables_of(term) & ranges.keys()}
         rest = Sum({t: f for t, f in total.terms.items() if t not in own}, total.constant)
@@ -34,18 +37,30 @@ def solved(subscripts: Sequence[Expr], wanted: Sequence[Expr], ranges: Ranges, k
                 found.setdefault(name, right)
             case [(Variable(name), -1)]:
                 found.setdefault(name, as_expression(as_sum(Unary("-", right))))
-            case [(Binary("//" | "%" as op, Variable(name), Integer(divisor)), 1)] if divisor > 0:
-                pieces.setdefault((name, divisor), {}).setdefault(op, right)
+            case [(Binary("//" | "%" as op, inner, Integer(divisor)), 1)] if divisor > 0:
+                divided = normal_index(inner)
+                for other, by, half, known_value in halves:
+                    if other == divided and by == divisor and half != op:
+                        both = {op: right, half: known_value}
+                        waiting.append((inner, _whole(both["//"], both["%"], divisor)))
+                halves.append((divided, divisor, op, right))
             case _ if all(isinstance(term, Variable) for term in own):
                 for name, digit in _digits(own, right, ranges, known):
                     found.setdefault(name, digit)
             case _:
                 pass
-    for (name, divisor), both in pieces.items():
-        if len(both) == 2:
-            whole = Binary("+", Binary("*", both["//"], Integer(divisor)), both["%"])
-            found.setdefault(name, as_expression(as_sum(whole)))
     return found
+
+
+def _whole(quotient: Expr, remainder: Expr, divisor: int) -> Expr:
+    """What has this quotient and this remainder: as it is written, where both show it."""
+    match quotient, remainder:
+        case Binary("//", one, Integer(a)), Binary("%", other, Integer(b)) if a == b == divisor:
+            if normal_index(one) == normal_index(other):
+                return one
+        case _:
+            pass
+    return as_expression(as_sum(Binary("+", Binary("*", quotient, Integer(divisor)), remainder)))
 
 
 def _digits(factors: Mapping[Expr, int], value: Expr, ranges: Ranges, known: Ranges) -> Iterator[tuple[str, Expr]]:

@@ -11,6 +11,7 @@ from typing import assert_never
 from leir.analysis import elementary, intervals
 from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.maxima import is_term_of_maximum
+from leir.analysis.spelling import same_spelling
 from leir.analysis.types import COMPARISONS, Weak, computing_type, is_float, promote, strong, type_of
 from leir.edit import accesses, enclosing, expressions, statement_at, walk
 from leir.printer import expression_text
@@ -278,11 +279,11 @@ def _binary(op: BinaryOp, left: Expr, right: Expr, a: Range, b: Range, kind: DTy
         case "+":
             return intervals.add(a, b, kind)
         case "-":
-            if left == right and a.finite:
+            if same_spelling(left, right) and a.finite:
                 return span(a.low - a.low, a.low - a.low, kind)
             return intervals.subtract(a, b, kind)
         case "*":
-            return intervals.square(a, kind) if left == right else intervals.multiply(a, b, kind)
+            return intervals.square(a, kind) if same_spelling(left, right) else intervals.multiply(a, b, kind)
         case "/":
             return intervals.divide(a, b, kind)
         case "//":

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar
 
+from leir.analysis.spelling import same_spelling
 from leir.analysis.terms import quotient
 from leir.syntax import Binary, Call, Expr, Real, Unary
 from strategies.base import BitExact, Level
@@ -116,7 +117,7 @@ def _of_product(one: Expr, other: Expr, view: View) -> Iterator[Found]:
             new = Call("exp", (total,))
             need = size(view.range_of(total)) + CALL - (2 * CALL + STEP)
             yield "exp-of-sum", new, (), (one, other, new), need
-        case Call("sqrt", (a,)), Call("sqrt", (b,)) if a == b:
+        case Call("sqrt", (a,)), Call("sqrt", (b,)) if same_spelling(a, b):
             yield "root-squared", a, (a,), (a,), -STEP
         case Call("sqrt", (a,)), Call("sqrt", (b,)):
             inner = Binary("*", a, b)
@@ -124,7 +125,7 @@ def _of_product(one: Expr, other: Expr, view: View) -> Iterator[Found]:
         case _:
             left, right = (power(e) or (e, 1.0) for e in (one, other))
             is_power = (isinstance(one, Binary) and one.op == "**") or (isinstance(other, Binary) and other.op == "**")
-            if is_power and left[0] == right[0] and _is_exact(left[1], right[1]):
+            if is_power and same_spelling(left[0], right[0]) and _is_exact(left[1], right[1]):
                 base, exponent = left[0], left[1] + right[1]
                 new = base if exponent == 1.0 else Binary("**", base, literal(exponent))
                 yield "power-of-sum", new, (base,), (base, one, other, new), 0.0
@@ -137,7 +138,7 @@ def _of_quotient(one: Expr, other: Expr, view: View) -> Iterator[Found]:
             new = Call("exp", (total,))
             need = size(view.range_of(total)) + CALL - (2 * CALL + STEP)
             yield "exp-of-difference", new, (), (one, other, new), need
-        case Call("sqrt", (a,)), Call("sqrt", (b,)) if a != b:
+        case Call("sqrt", (a,)), Call("sqrt", (b,)) if not same_spelling(a, b):
             inner = Binary("/", a, b)
             yield "root-of-quotient", Call("sqrt", (inner,)), (a, b), (a, b, inner), -STEP
         case _:

@@ -1,26 +1,26 @@
 """Disguised variants of each strategy's pattern, and the share in which the strategy still finds its place.
 
-    python -m tests.strategies.disguises                            # all strategies, 20 variants each
-    python -m tests.strategies.disguises operator_fusion --missed   # one, with the variants that it misses
+    python -m tests.strategies.disguises > tests/strategies/README.md   # all strategies, 20 variants each: the page
+    python -m tests.strategies.disguises operator_fusion --missed       # one, with the variants that it misses
 
 The pattern is the program before a legal step of the strategy's case file. A variant computes the same from the same
 arrays, but is written otherwise: operands commuted, tensors and loops renamed, loops that begin at one, an input
-transposed, another dtype, a batch of two around everything, other nests before, after or in between, and legal steps
-of other strategies (loops reordered, split or made parallel; nests fused or cut; temporaries stored otherwise; parts
-of expressions computed ahead). A place counts as found where a legal step changes the part of the program that writes
-the tensors which the case's own step is about. `UNDONE` names the disguises under which a pattern is there no longer:
-a nest in between parts two neighbours.
+transposed or copied first, an output computed elsewhere and copied last, another dtype, a batch of two around
+everything, other nests before, after or in between, and legal steps of other strategies (loops reordered, split or made
+parallel; nests fused or cut; temporaries stored otherwise; parts of expressions computed ahead). A place counts as
+found where a legal step changes the part of the program that writes the tensors which the case's own step is about.
+`UNDONE` names the disguises under which a pattern is there no longer: a nest in between parts two neighbours.
 """
 
 import argparse
 import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 
 from leir.analysis.flow import unchanged_ends
+from leir.analysis.types import is_float
 from leir.check import check
 from leir.edit import map_statement, walk, walk_with, with_dtypes
 from leir.names import rename_tensors, substitute_each, substitute_in, tensor_names, tensor_sequence, unused_tensor
@@ -217,6 +217,44 @@ def _with_another_nest(variant: Variant, draw: random.Random, at: int) -> Varian
     return replace(variant, program=Program(program.inputs, outputs, (*program.body[:at], nest, *program.body[at:])))
 
 
+def copied(variant: Variant, draw: random.Random) -> Variant | None:
+    """An input is copied to a temporary first, which is read in its place."""
+    program = variant.program
+    choices = [declaration for declaration in program.inputs if is_float(declaration.dtype)]
+    if not choices:
+        return None
+    source, new = draw.choice(choices), unused_tensor(program)
+    renamed_program = rename_tensors(program, {source.tensor: new})
+    body = (_copy(source.shape, source.tensor, new, draw), *renamed_program.body)
+    return replace(variant, program=_declared(replace(program, body=body), new, source))
+
+
+def stored(variant: Variant, draw: random.Random) -> Variant | None:
+    """An output is computed in a temporary, and copied last."""
+    program = variant.program
+    chosen, new = draw.choice(program.outputs), unused_tensor(program)
+    renamed_program = rename_tensors(program, {chosen.tensor: new})
+    body = (*renamed_program.body, _copy(chosen.shape, new, chosen.tensor, draw))
+    tensors = {name: new if now == chosen.tensor else now for name, now in variant.tensors.items()}
+    return replace(variant, program=_declared(replace(program, body=body), new, chosen), tensors=tensors)
+
+
+def _copy(shape: tuple[int, ...], source: str, target: str, draw: random.Random) -> Stmt:
+    variables = draw.sample(VARIABLES, len(shape))
+    indices = tuple(map(Variable, variables))
+    nest: Stmt = Equation(Access(target, indices), "=", Access(source, indices))
+    for variable, extent in zip(reversed(variables), reversed(shape), strict=True):
+        nest = Loop("L", variable, extent, 0, (nest,))
+    return nest
+
+
+def _declared(program: Program, new: str, like: Declaration) -> Program:
+    """The program with the declaration that a temporary of this type and shape needs."""
+    if like.dtype == program.outputs[0].dtype:
+        return program
+    return replace(program, body=(Alloc(new, like.dtype, "g", like.shape), *program.body))
+
+
 def by_steps_of(name: str) -> Disguise:
     """The disguise that a legal, bit-exact step of a strategy is, drawn among its candidates."""
 
@@ -234,7 +272,7 @@ def by_steps_of(name: str) -> Disguise:
 # In the order in which they are put on: what goes by the number of an input or the first dimensions comes first.
 DISGUISES: dict[str, Disguise] = {
     "retyped": retyped, "transposed": transposed, "batched": batched,
-    "surrounded": surrounded, "interrupted": interrupted,
+    "copied": copied, "stored": stored, "surrounded": surrounded, "interrupted": interrupted,
     "spread": by_steps_of("expression_splitting"), "fused": by_steps_of("operator_fusion"),
     "cut": by_steps_of("operator_fission"), "reordered": by_steps_of("loop_reorder"),
     "split": by_steps_of("loop_split"), "relaid": by_steps_of("set_storage_layout"),
@@ -361,25 +399,35 @@ def refusals(name: str, variant: Variant) -> str:
     return "\n".join(dict.fromkeys(lines)) or "  no candidates"
 
 
+def row(name: str, results: Sequence[tuple[Variant, Strategy | None]]) -> str:
+    """The line of a strategy in the table: what it finds, and what the variants wear that it does not."""
+    missed = [variant for variant, step in results if step is None]
+    found = len(results) - len(missed)
+    under = "; ".join(", ".join(variant.worn) for variant in missed)
+    return f"| {name} | {found} of {len(results)} | {100 * found / len(results):.0f}% | {under} |"
+
+
+PAGE = """# What strategies find in disguise
+
+`python -m tests.strategies.disguises > tests/strategies/README.md` writes this page: of every strategy, the share of
+variants of its case file's patterns in which it still finds its place, and the disguises of those that it misses.
+`tests/strategies/disguises.py` says what the disguises are, and which of them leave no place for a step.
+"""
+HEADER = "| strategy | found | share | missed under |\n|---|---|---|---|"
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("strategies", nargs="*", help="all of the catalog, if none is named")
     arguments.add_argument("--variants", type=int, default=VARIANTS)
     arguments.add_argument("--missed", action="store_true", help="also print the variants that are not found")
     options = arguments.parse_args()
-    print("| strategy | found | share | seconds | missed under |\n|---|---|---|---|---|")
+    print(HEADER if options.strategies else f"{PAGE}\n{HEADER}")
     for name in options.strategies or names():
-        start = time.process_time()
         results = list(trials(name, options.variants))
-        missed = [variant for variant, step in results if step is None]
-        found = len(results) - len(missed)
-        under = "; ".join(", ".join(variant.worn) for variant in missed)
-        share = f"{100 * found / len(results):.0f}%"
-        print(
-            f"| {name} | {found} of {len(results)} | {share} | {time.process_time() - start:.1f} | {under} |",
-            flush=True,
-        )
+        print(row(name, results), flush=True)
         if options.missed:
+            missed = [variant for variant, step in results if step is None]
             print("\n".join(f"\n{', '.join(v.worn)}:\n{to_text(v.program)}{refusals(name, v)}" for v in missed))
 
 

@@ -6,7 +6,7 @@ walks over the patterns, the programs of the case files, disguised variants of t
 until either limit is reached, and prints for each strategy how many steps were legal and which facts refused the
 others. It stops at the first wrong step. With `--only`, a few steps of other strategies lead from state to state, and
 are not judged; with `--stress`, every step is judged on huge, zero, equal and denormal inputs too (`stress.py`), and
-the walks begin from f16 and f64 versions of programs too.
+the walks begin from f16, bf16 and f64 versions of programs too.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def starts(number: int, seed: int, stress: bool, looked_at: Sequence[str]) -> It
         found = [*programs(range(0)), *cases, *found]
     for name, program in found:
         yield name, program
-        for dtype in ("f16", "f64") if stress else ():
+        for dtype in ("f16", "bf16", "f64") if stress else ():
             other = with_dtypes(program, {"f32": dtype})
             if other != program and not check(other):
                 yield f"{name} in {dtype}", other

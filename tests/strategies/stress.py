@@ -1,8 +1,8 @@
-"""Steps judged on inputs that suspect rounding and range: huge, zero, equal, denormal numbers, and all of these mixed.
+"""Steps judged on inputs that suspect rounding and range: huge, zero, equal, denormal, far apart, and these mixed.
 
 A bit-exact step must keep every bit. Any other must lie as near to the exact value as verification asks of the program
 before it (`stepTP.verify.analysis`): the tolerance is derived, element by element. Where none is known, because
-something overflows in any order of the sums, a step that is not bit-exact may compute anything.
+something may overflow in some order of the sums, what was finite must stay finite.
 """
 
 from functools import lru_cache
@@ -18,10 +18,11 @@ from stepTP.verify.analysis import analyse
 from strategies.base import Applied
 from tests.programs import keyed, random_inputs
 
-KINDS = ("huge", "zeros", "equal", "denormal", "mixed")
+KINDS = ("huge", "zeros", "equal", "denormal", "powers", "mixed")
 Arrays = dict[str, NDArray[np.generic]]
-_HUGE = {"f16": 100.0}  # 1e4 in other types
+_HUGE = 1e4
 _LEAST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149, "f64": 2.0**-1074}
+_EXPONENTS = {"f16": -24, "bf16": -126, "f32": -126, "f64": -126}  # of powers of two, from there to 2**14
 _FLOOR = 2.0**-49  # of the magnitude: float64's own roundings
 
 
@@ -33,13 +34,14 @@ def stress_inputs(program: Program, seed: int | str, kind: str) -> Arrays:
             continue
         draw = np.random.default_rng(keyed("stress", seed, kind, declaration.tensor).getrandbits(64))
         shape = declaration.shape
-        kinds = np.full(shape, KINDS.index(kind)) if kind != "mixed" else draw.integers(0, 4, shape)
+        kinds = np.full(shape, KINDS.index(kind)) if kind != "mixed" else draw.integers(0, len(KINDS) - 1, shape)
         signs = draw.choice([-1.0, 1.0], shape)
         choices = (
-            draw.standard_normal(shape) * _HUGE.get(declaration.dtype, 1e4),
+            draw.standard_normal(shape) * _HUGE,
             np.zeros(shape) * signs,
             np.full(shape, draw.standard_normal()),
             signs * draw.integers(0, 9, shape) * _LEAST[declaration.dtype],
+            signs * np.exp2(draw.integers(_EXPONENTS[declaration.dtype], 14, shape)),
         )
         values = np.choose(kinds, choices)
         if declaration.dtype == "bf16":
@@ -94,6 +96,9 @@ def _difference(
     with np.errstate(all="ignore"):
         off = np.abs(found.astype(np.float64) - value)
         wrong = np.isfinite(allowed) & np.isfinite(value) & ~(off <= allowed)
+        lost = np.isfinite(expected) & ~np.isfinite(found)
+    if np.any(lost):
+        return f"{expected[lost][:3]} became {found[lost][:3]}"
     if np.any(wrong):
         return f"{found[wrong][:3]} is off by {off[wrong][:3]}, and {allowed[wrong][:3]} are allowed"
     return ""

@@ -1,23 +1,23 @@
 """Strategies find their places in disguise, and a disguise keeps what a program means."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from leir.interp import interpret
 from strategies.catalog import names
 from tests.programs import random_inputs
-from tests.strategies.disguises import DISGUISES, UNDONE, VARIANTS, disguised, trials, wearing
+from tests.strategies.disguises import DISGUISES, UNDONE, VARIANTS, disguised, row, trials, wearing
 
 # What a strategy finds at least, of 20, where that is not 90%: these still look for some patterns as they are written.
 FLOORS = {
-    "precompute_indices": 17, "set_storage_layout": 17, "online_softmax": 16, "normal_loop_max_to_prefix_max": 16,
-    "additive_split": 12, "multiplicative_split": 12, "exponential_split": 7,
-    "normal_loop_summation_on_exp_to_prefix_summation_on_exp": 6, "partially_equivalent_then_correct": 4,
+    "precompute_indices": 17, "normal_loop_summation_on_exp_to_prefix_summation_on_exp": 14, "online_softmax": 13,
+    "additive_split": 12, "multiplicative_split": 12, "exponential_split": 7, "partially_equivalent_then_correct": 7,
 }  # fmt: skip
 # And of 4, where that is not 3.
 FEW = {
-    "additive_split": 2, "exponential_split": 2, "normal_loop_max_to_prefix_max": 2,
-    "normal_loop_summation_on_exp_to_prefix_summation_on_exp": 2, "partially_equivalent_then_correct": 1,
+    "additive_split": 2, "exponential_split": 2, "partially_equivalent_then_correct": 1,
 }  # fmt: skip
 
 
@@ -30,8 +30,11 @@ def test_a_strategy_finds_most_of_a_few_variants(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_a_strategy_finds_its_share(name: str) -> None:
-    found = sum(step is not None for _, step in trials(name))
+    results = list(trials(name))
+    found = sum(step is not None for _, step in results)
     assert found >= FLOORS.get(name, 0.9 * VARIANTS), f"{found}: python -m tests.strategies.disguises {name} --missed"
+    page = Path(__file__).with_name("README.md").read_text(encoding="utf-8").splitlines()
+    assert row(name, results) in page, "python -m tests.strategies.disguises > tests/strategies/README.md"
 
 
 def test_a_variant_computes_what_its_pattern_does() -> None:
