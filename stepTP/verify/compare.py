@@ -62,9 +62,8 @@ def compare(name: str, actual: Array, expected: Expected) -> Difference:
     worst = int(np.argmax(share)) if share.size else 0
     problem = None
     if share.size and not float(share.flat[worst]) <= 1.0:
-        place = ",".join(str(int(index)) for index in np.unravel_index(worst, value.shape))
-        where = f"{name}_{{{place}}}" if place else name
         wrong = int(np.count_nonzero(~(share <= 1.0)))
+        where = _element(name, worst, value.shape)
         problem = (
             f"{where} is {value.flat[worst]:.9g}, expected {expected.value.flat[worst]:.9g} "
             f"within {expected.tolerance.flat[worst]:.3g}; {wrong} of {share.size} elements are wrong"
@@ -102,6 +101,29 @@ def worse(a: Difference, b: Difference) -> Difference:
 def same_bits(a: Array, b: Array) -> bool:
     """Whether two outputs are equal bit for bit; zeros whatever their sign, and any NaN equals any other."""
     return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+def first_unlike(name: str, a: Array, b: Array) -> str | None:
+    """Where two arrays of one shape and dtype are not `same_bits`: the element that is furthest off, and how many are.
+
+    None where they are. Elements are as far apart as can be where one of two is NaN.
+    """
+    if same_bits(a, b):
+        return None
+    alike = (a == b) | ((a != a) & (b != b))
+    apart = np.where(alike, -1.0, np.nan_to_num(distance(a, b), nan=np.inf, posinf=np.inf))
+    worst = int(np.argmax(apart))
+    count = int(np.count_nonzero(~alike))
+    return (
+        f"{_element(name, worst, a.shape)} is {a.flat[worst]:.9g} and {b.flat[worst]:.9g}; "
+        f"{count} of {a.size} elements differ"
+    )
+
+
+def _element(name: str, flat: int, shape: tuple[int, ...]) -> str:
+    """The element at a flat position, as LEIR writes it."""
+    place = ",".join(str(int(index)) for index in np.unravel_index(flat, shape))
+    return f"{name}_{{{place}}}" if place else name
 
 
 def significant(value: float, digits: int = 3) -> float:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from stepTP.verify.compare import Difference, same_bits, worse
+from stepTP.verify.compare import Difference, first_unlike, worse
 from stepTP.verify.prepare import Outputs, Trial, judge
 
 Array = NDArray[Any]
@@ -114,8 +114,8 @@ def _run_twice(program: Runnable, trials: Sequence[Trial]) -> list[tuple[Outputs
         problem = f"input {changed[0]} is changed by the run" if changed else None
         outputs = {name: first[name] for name in trial.expected}
         for name, array in outputs.items():
-            if not same_bits(array, second[name]):
-                problem = problem or f"{name} differs between two runs on the same inputs"
+            if problem is None and (unlike := first_unlike(name, array, second[name])):
+                problem = f"{name} differs between two runs on the same inputs: {unlike}"
         result.append((outputs, problem))
     return result
 

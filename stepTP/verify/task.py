@@ -27,7 +27,7 @@ from leir.lowering import NestSequence, compile_nests
 from leir.parser import parse
 from leir.syntax import Program
 from stepTP.verify.analysis import analyse
-from stepTP.verify.compare import same_bits, significant
+from stepTP.verify.compare import first_unlike, same_bits, significant
 from stepTP.verify.inputs import free_profile
 from stepTP.verify.power import measure
 from stepTP.verify.prepare import Trials, Unverified, in_double, prepare
@@ -94,7 +94,9 @@ def verify_batch(payload: dict[str, Any], items: list[dict[str, Any]]) -> Iterat
             if conduct.difference.problem:
                 wrong = {"cause": "wrong-result", "message": f"{target}: {conduct.difference.problem}"}
             elif state["bit_exact"] and bit_equal is False:
-                message = f"{target}: the outputs are not its parent's, bit for bit, as the step claims"
+                assert before is not None
+                claim = "the outputs are not its parent's, bit for bit, as the step claims"
+                message = f"{target}: {claim}: {_first_unlike(names, conduct, before)}"
                 wrong = {"cause": "not-bit-exact", "message": message}
             elif number < len(targets):
                 passed.append((place, state))
@@ -221,6 +223,15 @@ def _are_bit_equal(after: Conduct, before: Conduct) -> bool:
         return False
     pairs = zip(after.outputs, before.outputs, strict=True)
     return all(same_bits(array, parent[name]) for outputs, parent in pairs for name, array in outputs.items())
+
+
+def _first_unlike(draws: tuple[str, ...], after: Conduct, before: Conduct) -> str:
+    """The first output whose bits are not the parent's, with its inputs; the parent may have ended early."""
+    for draw, outputs, parent in zip(draws, after.outputs, before.outputs, strict=False):
+        for name, array in outputs.items():
+            if unlike := first_unlike(name, array, parent[name]):
+                return f"{unlike} (inputs {draw})"
+    return f"its parent fails on inputs {draws[len(before.outputs) - 1]}"
 
 
 def verdict_entry(target: Target, inputs: tuple[str, ...], conduct: Conduct, bit_equal: bool | None) -> dict[str, Any]:

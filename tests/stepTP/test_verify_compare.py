@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from stepTP.verify.compare import Difference, Expected, compare, same_bits, significant, worse
+from stepTP.verify.compare import Difference, Expected, compare, first_unlike, same_bits, significant, worse
 
 F32 = np.float32
 
@@ -111,6 +111,17 @@ def test_bits() -> None:
     assert same_bits(a, np.array([-0.0, math.nan, 1.0], F32))
     assert not same_bits(a, np.array([0.0, math.nan, np.nextafter(F32(1), F32(2))], F32))
     assert not same_bits(a, a.astype(np.float64))
+
+
+def test_what_differs_in_bits_is_named_at_its_worst() -> None:
+    a = np.array([[0.0, math.nan], [1.0, 5.0]], F32)
+    assert first_unlike("C", a, np.array([[-0.0, math.nan], [1.0, 5.0]], F32)) is None
+    off = np.array([[0.0, math.nan], [1.25, 7.0]], F32)
+    assert first_unlike("C", a, off) == "C_{1,1} is 5 and 7; 2 of 4 elements differ"
+    assert first_unlike("C", a, np.array([[0.0, 1.0], [1.0, 1e30]], F32)) == (
+        "C_{0,1} is nan and 1; 2 of 4 elements differ"
+    )
+    assert first_unlike("C", np.array(True), np.array(False)) == "C is 1 and 0; 1 of 1 elements differ"
 
 
 def test_recorded_figures_are_short_and_json() -> None:
