@@ -2,6 +2,7 @@
 
     python scripts/strategies_bench.py                                  # 4 programs a family, two steps deep
     python scripts/strategies_bench.py --per-family 1 --json strategies.json
+    python scripts/strategies_bench.py --only apart together            # these alone, and walks of their steps
 
 At each program, at the states that a walk of two steps from it leads to, and where the temporaries of the program are
 inlined (one op of PyTorch is one nest, and identities need several), up to `--each` candidates of every strategy are
@@ -11,11 +12,12 @@ The programs are translated first, which is not counted. Whatever is raised but 
 """
 
 import argparse
+import gc
 import json
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,35 +30,41 @@ from stepTP.draw import uniform
 from stepTP.intake import translate
 from stepTP.sources import families, generate
 from strategies.base import Applied, Refused, Strategy
-from strategies.catalog import print_step, strategies
+from strategies.catalog import names, print_step, strategies
 from strategies.graph.compute_inline import ComputeInline
 
 STEPS = 2  # from a program to the last of its states
 INLINED = 24  # temporaries at most
 WANTED = 5  # families in which a strategy must have legal steps
-MOST_MS = 300.0  # that one step may take, and half of them a fifteenth of it
+MOST_MS = 200.0  # that any stage of one step may take, and half of them a tenth of it
 MEDIAN_MS = 20.0
+STAGES = ("candidates", "facts", "rewrite", "facts+rewrite", "apply", "terms")
 
 
 class Figures:
     """What was counted and timed, all by strategy."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: Sequence[str]) -> None:
+        self.strategies = [cls for cls in strategies() if cls.name in only]
         self.states = 0
         self.candidates: Counter[str] = Counter()
         self.legal: Counter[str] = Counter()
         self.refused: dict[str, Counter[str]] = defaultdict(Counter)
         self.families: dict[str, Counter[str]] = defaultdict(Counter)
         self.times: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self.slowest: dict[str, tuple[float, str]] = {}
+        self.slowest: dict[tuple[str, str], tuple[float, str]] = {}
         self.crashes: list[str] = []
 
-    def timed(self, name: str, stage: str, work: Callable[[], Any]) -> Any:
+    def timed(self, name: str, stage: str, at: str, work: Callable[[], Any]) -> Any:
         start = time.process_time()
         try:
             return work()
         finally:
-            self.times[name, stage].append(1000 * (time.process_time() - start))
+            self.took(name, stage, at, 1000 * (time.process_time() - start))
+
+    def took(self, name: str, stage: str, at: str, ms: float) -> None:
+        self.times[name, stage].append(ms)
+        self.slowest[name, stage] = max(self.slowest.get((name, stage), (0.0, "")), (ms, at))
 
 
 def main() -> None:
@@ -65,10 +73,11 @@ def main() -> None:
     arguments.add_argument("--each", type=int, default=2, help="candidates of a strategy that are tried at a state")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--families", nargs="*", default=[family.name for family in families()])
+    arguments.add_argument("--only", nargs="+", default=names(), choices=names(), metavar="STRATEGY")
     arguments.add_argument("--seconds", type=float, help="stop taking up new programs after so long")
     arguments.add_argument("--json", type=Path, help="writes all figures there")
     options = arguments.parse_args()
-    figures, end = Figures(), time.monotonic() + (options.seconds or float("inf"))
+    figures, end = Figures(options.only), time.monotonic() + (options.seconds or float("inf"))
     sources = generate(options.families, options.seed, options.per_family)
     sources = sorted(sources, key=lambda source: [s.id for s in sources if s.family == source.family].index(source.id))
     done = 0
@@ -78,6 +87,8 @@ def main() -> None:
         report = translate({"code": source.torch_code, "file": source.id, "check": False})
         if report["leir"] is None:
             sys.exit(f"{source.id} is not translated: {report['message']}")
+        gc.collect()
+        gc.freeze()  # what translating leaves behind is not for a step to look through
         try_states(figures, source.family, source.id, parse(report["leir"]), options.each)
         done += 1
     print(f"{done} programs of {len(options.families)} families, {figures.states} states\n")
@@ -105,7 +116,7 @@ def try_state(figures: Figures, family: str, name: str, program: Program, each: 
     """All strategies are tried at a state: the legal steps, and where they lead."""
     figures.states += 1
     legal: list[tuple[Strategy, Program]] = []
-    for cls in strategies():
+    for cls in figures.strategies:
         for step, applied in tried(figures, cls, program, name, each):
             figures.families[cls.name][family] += 1
             legal.append((step, applied.program))
@@ -135,25 +146,24 @@ def tried(
 ) -> Iterator[tuple[Strategy, Applied]]:
     """The legal ones of up to `each` candidates of a strategy, drawn by their text."""
     shown = f"{cls.name} on {name}:\n{to_text(program)}"
+    size = sum(isinstance(node, Equation) for _, node in walk(program))
+    here = f"{name}, {size} equations"
     try:
-        steps = figures.timed(cls.name, "candidates", lambda: list(cls.candidates(program)))
+        steps = figures.timed(cls.name, "candidates", here, lambda: list(cls.candidates(program)))
     except Exception as crash:  # a report of crashes
         figures.crashes.append(f"{type(crash).__name__}: {crash}, candidates of {shown}")
         return
     figures.candidates[cls.name] += len(steps)
     for step in sorted(steps, key=lambda step: uniform(name, print_step(step)))[:each]:
+        at = f"{print_step(step)} on {here}"
         try:
             start = time.process_time()
-            facts = figures.timed(cls.name, "facts", lambda step=step: held(step, program))
+            facts = figures.timed(cls.name, "facts", at, lambda step=step: held(step, program))
             if facts:
-                figures.timed(cls.name, "rewrite", lambda step=step: step.rewrite(program))
-                took = 1000 * (time.process_time() - start)
-                figures.times[cls.name, "facts+rewrite"].append(took)
-                size = sum(isinstance(node, Equation) for _, node in walk(program))
-                shown_step = f"{print_step(step)} on {name}, {size} equations"
-                figures.slowest[cls.name] = max(figures.slowest.get(cls.name, (0.0, "")), (took, shown_step))
-            applied = figures.timed(cls.name, "apply", lambda step=step: step.apply(program))
-            figures.timed(cls.name, "terms", lambda step=step, a=applied: step.terms(program, a.program))
+                figures.timed(cls.name, "rewrite", at, lambda step=step: step.rewrite(program))
+                figures.took(cls.name, "facts+rewrite", at, 1000 * (time.process_time() - start))
+            applied = figures.timed(cls.name, "apply", at, lambda step=step: step.apply(program))
+            figures.timed(cls.name, "terms", at, lambda step=step, a=applied: step.terms(program, a.program))
         except Refused as refused:
             figures.refused[cls.name][refused.fact.name] += 1
         except Exception as crash:  # a report of crashes
@@ -177,36 +187,36 @@ def quantiles(times: list[float]) -> str:
 def table(figures: Figures) -> Iterator[str]:
     yield "Milliseconds are median / 95th percentile / largest."
     yield ""
-    stages = ("candidates", "facts", "rewrite", "facts+rewrite", "apply", "terms")
-    yield f"| strategy | candidates | tried | legal | {' | '.join(f'{stage} ms' for stage in stages)} |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for cls in strategies():
+    yield f"| strategy | families | candidates | tried | legal | {' | '.join(f'{stage} ms' for stage in STAGES)} |"
+    yield "|---" * (5 + len(STAGES)) + "|"
+    for cls in figures.strategies:
         name = cls.name
-        refused = figures.refused[name]
-        times = " | ".join(quantiles(figures.times[name, stage]) for stage in stages)
-        tried_steps = figures.legal[name] + refused.total()
-        yield f"| {name} | {figures.candidates[name]} | {tried_steps} | {figures.legal[name]} | {times} |"
+        times = " | ".join(quantiles(figures.times[name, stage]) for stage in STAGES)
+        legal, refused = figures.legal[name], figures.refused[name].total()
+        counts = f"{len(figures.families[name])} | {figures.candidates[name]} | {legal + refused} | {legal}"
+        yield f"| {name} | {counts} | {times} |"
     yield ""
-    for cls in strategies():
-        refused = ", ".join(f"{n} {fact}" for fact, n in sorted(figures.refused[cls.name].items()))
-        yield f"{cls.name}: refused by {refused or 'no fact'}"
+    for cls in figures.strategies:
+        refused_by = ", ".join(f"{n} {fact}" for fact, n in sorted(figures.refused[cls.name].items()))
+        yield f"{cls.name}: refused by {refused_by or 'no fact'}"
     yield ""
-    both = {cls.name: figures.times[cls.name, "facts+rewrite"] for cls in strategies()}
-    slow = [name for name, times in both.items() if times and (median(times) > MEDIAN_MS or max(times) > MOST_MS)]
-    for name in slow:
-        took, step = figures.slowest[name]
-        yield f"slow: {name}, {took:.0f} ms at most: {step}"
-    yield f"{len(slow)} of {len(both)} over {MEDIAN_MS:.0f} ms in the median, or {MOST_MS:.0f} ms at most"
+    slow: dict[str, None] = {}
+    for (name, stage), times in sorted(figures.times.items()):
+        if times and (median(times) > MEDIAN_MS or max(times) > MOST_MS):
+            slow[name] = None
+            took, at = figures.slowest[name, stage]
+            yield f"slow: {stage} of {name}, {median(times):.0f} ms in the median, {took:.0f} ms at most: {at}"
+    yield f"{len(slow)} of {len(figures.strategies)} over {MEDIAN_MS:.0f} ms in the median, or {MOST_MS:.0f} ms at most"
 
 
-def spread(figures: Figures, names: list[str]) -> Iterator[str]:
+def spread(figures: Figures, every_family: list[str]) -> Iterator[str]:
     """Legal steps by family (down) and strategy (across, numbered)."""
-    every = [cls.name for cls in strategies()]
+    every = [cls.name for cls in figures.strategies]
     yield "Legal steps by family, of all states; columns: " + ", ".join(f"{n} {s}" for n, s in enumerate(every))
     yield ""
     yield "| family | " + " | ".join(str(number) for number in range(len(every))) + " |"
     yield "|---" * (len(every) + 1) + "|"
-    for family in names:
+    for family in every_family:
         yield f"| {family} | " + " | ".join(str(figures.families[name][family]) for name in every) + " |"
     few = [name for name in every if sum(n > 0 for n in figures.families[name].values()) < WANTED]
     yield ""
@@ -222,7 +232,7 @@ def as_json(figures: Figures) -> dict[str, Any]:
             "families": dict(sorted(figures.families[cls.name].items())),
             "ms": {stage: sorted(ms) for (name, stage), ms in figures.times.items() if name == cls.name},
         }
-        for cls in strategies()
+        for cls in figures.strategies
     }
 
 
