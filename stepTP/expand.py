@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from leir.analysis import algebra
+from leir.analysis import polynomials
 from leir.canonical import state_id
 from leir.parser import parse
 from leir.printer import to_text
@@ -18,7 +18,7 @@ from stepTP.draw import digest
 from strategies.base import Applied, Refused, Strategy
 from strategies.catalog import strategy
 
-algebra.warm()  # once for all workers: they are forked from the process that imports this
+polynomials.warm()  # once for all workers: they are forked from the process that imports this
 
 
 def expand(payload: dict[str, Any]) -> dict[str, Any]:

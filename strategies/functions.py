@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from leir.analysis.intervals import Range, relative_error, tiny
+from leir.analysis.intervals import Range, smallest_normal
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.analysis.terms import Term, term_of, terms_of
 from leir.analysis.types import type_of
@@ -23,8 +23,8 @@ from leir.analysis.values import Ranges
 from leir.edit import dtypes, replace_expression_at
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place, Program, Real, Unary, operands
-from strategies.algebra import bounded
 from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
+from strategies.bounded import bounded
 from strategies.splits import Part, part_at, parts
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
@@ -222,7 +222,7 @@ def _positive(view: View, form: Form) -> Fact:
 
 def _normal(view: View, form: Form) -> Fact:
     """That nothing overflows, and nothing is lost to underflow: smallest normal number or more."""
-    smallest = tiny(view.part.dtype) / float(relative_error(view.part.dtype)) / 2
+    smallest = smallest_normal(view.part.dtype)
     shown: list[str] = []
     for expression in form.normal:
         bounds = view.range_of(expression)

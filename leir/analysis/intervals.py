@@ -110,6 +110,11 @@ def tiny(dtype: DType) -> float:
     return math.ldexp(1.0, least - bits + 1)
 
 
+def smallest_normal(dtype: DType) -> float:
+    """The smallest positive value of a float type that has all its digits."""
+    return math.ldexp(1.0, _FORMATS[dtype][1])
+
+
 def relative_error(dtype: DType) -> Fraction:
     """The largest relative error of one rounding in a float type."""
     return Fraction(1, 2 ** _FORMATS[dtype][0])

@@ -27,8 +27,11 @@ from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.edit import walk_expression
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Program
-from strategies.algebra import Algebraic, Form, Setting, bases, power_in, without
+from strategies.algebra import Algebraic
+from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
+from strategies.factors import bases, power_in, without
+from strategies.safety import Form
 
 
 class Apart(Algebraic):

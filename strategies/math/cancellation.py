@@ -26,8 +26,11 @@ from typing import ClassVar
 from leir.analysis.terms import Term, is_sum, product, quotient, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Program, Unary
-from strategies.algebra import Algebraic, Form, Setting, bases, power_in, without
+from strategies.algebra import Algebraic
+from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
+from strategies.factors import bases, power_in, without
+from strategies.safety import Form
 
 _NEUTRAL = "1 changes nothing"
 

@@ -26,8 +26,11 @@ from typing import ClassVar, Literal
 from leir.analysis.terms import Term, product, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Access, Call, Expr, Program
-from strategies.algebra import Algebraic, Form, Setting, bases, power_in, without
+from strategies.algebra import Algebraic
+from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
+from strategies.factors import bases, power_in, without
+from strategies.safety import Form
 
 
 class Collect(Algebraic):

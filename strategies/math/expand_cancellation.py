@@ -25,8 +25,10 @@ from leir.analysis.terms import is_sum
 from leir.edit import walk_expression
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, Expr, Program
-from strategies.algebra import Algebraic, Form, Setting
+from strategies.algebra import Algebraic
+from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
+from strategies.safety import Form
 
 MOST_FACTORS = 4  # different expressions that are tried at a place
 

@@ -27,8 +27,11 @@ from typing import ClassVar
 from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Access, Call, Expr, Program
-from strategies.algebra import Algebraic, Form, Setting, bases, power_in
+from strategies.algebra import Algebraic
+from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
+from strategies.factors import bases, power_in
+from strategies.safety import Form
 
 
 class ExpandCollect(Algebraic):

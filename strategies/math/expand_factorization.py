@@ -28,8 +28,11 @@ from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.analysis.types import is_float
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Integer, Program, Real, Unary
-from strategies.algebra import Algebraic, Form, Setting, power_of
+from strategies.algebra import Algebraic
+from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
+from strategies.factors import power_of
+from strategies.safety import Form
 
 MOST_TERMS = 12  # of a product that is multiplied out
 HIGHEST_POWER = 3  # of a sum that is multiplied out

@@ -31,8 +31,8 @@ from leir.edit import replace_expression_at, statement_at
 from leir.names import substitute_in
 from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Loop, Path, Place, Program, Real, Select
-from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.bounded import bounded
 from strategies.splits import (
     Part,
     Use,

@@ -24,8 +24,8 @@ from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.edit import expression_at, replace_expression_at, statement_at
 from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Binary, Equation, Expr, Path, Place, Program
-from strategies.algebra import bounded
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.bounded import bounded
 from strategies.splits import (
     Part,
     Use,

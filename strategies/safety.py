@@ -1,0 +1,179 @@
+"""The facts that make an identity safe in floats: proved, nothing divides by zero, overflows or loses its digits.
+
+    identity-is-proved         SymPy finds both forms to be one polynomial, or one quotient of polynomials
+    divisors-are-not-zero      every divisor of the new form, and what the form cancels, keeps away from zero
+    stays-in-range             no new part overflows; the whole has the value that it had
+    digits-are-kept            the new form rounds no more than verification allows for the old one (`rounding`)
+    underflow-is-covered       nor loses more to underflow
+
+Ranges are about floats, for inputs that are finite and of ordinary size (`strategies.bounded`). Integers compute
+exactly, and must not overflow.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from leir.analysis.intervals import Range, relative_error, smallest_normal
+from leir.analysis.plain import is_plain
+from leir.analysis.polynomials import TooLarge
+from leir.analysis.relative import Unbounded
+from leir.analysis.rounding import Rounding
+from leir.analysis.types import integer_range, is_float
+from leir.analysis.underflow import lost_to_underflow
+from leir.edit import walk_expression, with_operands
+from leir.printer import expression_text
+from leir.syntax import Binary, Expr, Place, Real, Unary, operands
+from strategies.arithmetic import Setting, chain_to
+from strategies.base import Fact, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to write an expression: the arguments that name it, the rule in words, and what the rule asks for.
+
+    `nonzero`: what must be finite and not zero; `finite`: what must be finite.
+    """
+
+    arguments: Mapping[str, str]
+    new: Expr
+    identity: str
+    nonzero: tuple[Expr, ...] = ()
+    finite: tuple[Expr, ...] = ()
+
+
+def identity_is_proved(setting: Setting, form: Form) -> Fact:
+    old, new = expression_text(setting.expression), expression_text(form.new)
+    try:
+        same = setting.algebra.same(setting.expression, form.new)
+    except TooLarge as reason:
+        return Fact("identity-is-proved", False, f"{old} is beyond a proof: {reason}")
+    count = counted(len(setting.algebra.atoms), "operand")
+    shown = f"{old} and {new} are equal for all real values of their {count}: {form.identity}"
+    return Fact("identity-is-proved", same, shown if same else f"{old} and {new} differ")
+
+
+def divisors_are_not_zero(setting: Setting, form: Form) -> Fact:
+    """That nothing divides by what may be zero or below the normal numbers, and that what is cancelled is finite."""
+    if not is_float(setting.dtype):
+        return Fact("divisors-are-not-zero", True, "integers are not divided")
+    range_of = setting.range_of()
+    smallest = smallest_normal(setting.dtype)
+    divisors = dict.fromkeys(_divisors(form.new, setting.is_atom)) | dict.fromkeys(form.nonzero)
+    shown: list[str] = []
+    for divisor in divisors:
+        found = range_of(divisor)
+        text = f"{expression_text(divisor)} is in {found}"
+        if found.nan or (found.infinite and divisor in form.nonzero):
+            return Fact("divisors-are-not-zero", False, f"{text}, which is not known to be finite")
+        if found.low < smallest and found.high > -smallest:
+            return Fact("divisors-are-not-zero", False, f"{text}, and may be 0 or too close to it")
+        shown.append(text)
+    return Fact("divisors-are-not-zero", True, "; ".join(shown) or "nothing divides")
+
+
+def _divisors(expression: Expr, is_atom: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """What the arithmetic of an expression divides by, literals left out."""
+    if is_atom(expression):
+        return
+    if isinstance(expression, Binary) and expression.op == "/" and not isinstance(expression.right, Real):
+        yield expression.right
+    for operand in operands(expression):
+        yield from _divisors(operand, is_atom)
+
+
+def stays_in_range(setting: Setting, form: Form) -> Fact:
+    """That no part of the new form which the old one has not can overflow."""
+    range_of = setting.range_of()
+    kept = {part for _, part in walk_expression(setting.expression)}
+    parts = [part for part in _arithmetic(form.new, setting.is_atom) if part not in kept and part != form.new]
+    parts = [*dict.fromkeys((*form.finite, *parts))]
+    shown: list[str] = []
+    for part in parts:
+        if is_float(setting.dtype):
+            found = range_of(part)
+            bad, text = not found.finite, f"{expression_text(part)} is in {found}"
+        else:
+            low, high = _exact(part, range_of, setting.is_atom)
+            least, most = integer_range(setting.dtype)
+            bad, text = low < least or high > most, f"{expression_text(part)} is in [{low}, {high}]"
+        if bad:
+            where = f"and {setting.dtype} ends before" if not is_float(setting.dtype) else "and may not be finite"
+            return Fact("stays-in-range", False, f"{text}, {where}")
+        shown.append(text)
+    evidence = "; ".join(shown) or "no part is new but the whole, which has the value that it had"
+    return Fact("stays-in-range", True, evidence)
+
+
+def _arithmetic(expression: Expr, is_atom: Callable[[Expr], bool]) -> Iterator[Expr]:
+    """The operations of an expression, itself first, atoms left out."""
+    if is_atom(expression):
+        return
+    yield expression
+    for operand in operands(expression):
+        yield from _arithmetic(operand, is_atom)
+
+
+def _exact(expression: Expr, range_of: Callable[[Expr], Range], is_atom: Callable[[Expr], bool]) -> tuple[int, int]:
+    """Bounds of an integer expression were its type without end."""
+    if is_atom(expression):
+        found = range_of(expression)
+        return int(found.low), int(found.high)
+    ends = [_exact(operand, range_of, is_atom) for operand in operands(expression)]
+    match expression, ends:
+        case Unary(), [(low, high)]:
+            return -high, -low
+        case Binary("+"), [a, b]:
+            return a[0] + b[0], a[1] + b[1]
+        case Binary("-"), [a, b]:
+            return a[0] - b[1], a[1] - b[0]
+        case _, [a, b]:
+            corners = [x * y for x in a for y in b]
+            return min(corners), max(corners)
+        case _:
+            raise AssertionError(f"{expression} is no integer arithmetic")
+
+
+def digits_are_kept(setting: Setting, form: Form) -> Fact:
+    """That verification allows the new form; looked at for the expression, then with the arithmetic around it."""
+    why = ""
+    for old, new, place in _regions(setting, form.new):
+        region = Setting(setting.program, place, old, None, setting.value, setting.algebra, setting.ranges())
+        path = place.path
+        rounding = Rounding(
+            setting.algebra, region.range_of(), lambda e, path=path: is_plain(e, setting.ranges(), path)
+        )
+        text = expression_text(new)
+        try:
+            problem = rounding.why_not(old, new)
+        except (TooLarge, Unbounded) as reason:
+            problem = f"no bound is known: {reason}"
+        if not problem:
+            evidence = f"{text} rounds no more than verification allows for {expression_text(old)}"
+            return Fact("digits-are-kept", True, evidence)
+        why = why or f"{text}: {problem}"
+    return Fact("digits-are-kept", False, why)
+
+
+def _regions(setting: Setting, new: Expr) -> Iterator[tuple[Expr, Expr, Place]]:
+    """The expression before and after, then the whole arithmetic around it before and after, each with its place."""
+    yield setting.expression, new, setting.place
+    within = setting.place.within or ()
+    chain = chain_to(setting.program, setting.place)
+    length = len(within)
+    while length > 1 and not setting.is_atom(chain[length - 2]):
+        length -= 1
+    if length < len(within):
+        replaced = new
+        for number in range(len(within) - 1, length - 1, -1):
+            below = list(operands(chain[number - 1]))
+            below[within[number]] = replaced
+            replaced = with_operands(chain[number - 1], tuple(below))
+        yield chain[length - 1], replaced, Place(setting.place.path, within[:length])
+
+
+def underflow_is_covered(setting: Setting, form: Form) -> Fact:
+    lost = lost_to_underflow(form.new, setting.expression, setting.algebra, setting.range_of())
+    roundings = any(isinstance(e, Binary) and e.op in ("*", "/", "**") for _, e in walk_expression(setting.value))
+    most = float(1 / relative_error(setting.dtype)) if roundings else 0.0
+    text = f"at most {lost:.3g} of the smallest numbers of {setting.dtype} are lost, of {most:.3g} that are allowed"
+    return Fact("underflow-is-covered", lost <= most, text)
