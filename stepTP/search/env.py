@@ -89,9 +89,12 @@ class Environment:
         return digest(self.settings.seed, self.source.id, *key)
 
     def verified_steps(self) -> Iterator[VerifiedStep]:
-        """Every step that led to a new state, in order of arrival, as the pipeline takes them."""
+        """Every step that led to a new state that was run, in order of arrival, as the pipeline takes them.
+
+        Where `settings.verify` is None, these are the states that the objective compared.
+        """
         for node in self.nodes:
-            if node.parent is not None and node.taken is not None:
+            if node.parent is not None and node.taken is not None and node.verification:
                 around = self.offers.get(node.parent.state.state_id, Offer()).around
                 yield VerifiedStep(self.source, node.parent.state, node.taken, around, node.verification)
 
@@ -228,6 +231,7 @@ class Environment:
         """Asks the objective. The source's value is needed by every search, and is not of the budget."""
         for node, found in zip(nodes, self.objective.value_all(self, nodes), strict=True):
             node.value_s, node.note = found.seconds, found.note
+            node.verification = found.verification or node.verification
             self.timings += found.rows
             self.measurements += int(self.objective.measures and node is not self.root)
 

@@ -6,7 +6,7 @@ theirs, so that of two programs with one bottleneck the leaner is preferred. Aft
 Waterman, Patterson 2009) with the latency bound of Little's law; rates are those of an H200, and of one core of a
 present x86 server for `llvm`. Nothing is measured: the same program always costs the same.
 
-What is left out: guards (they count as true), the reuse of caches across blocks beyond the footprint, bank conflicts.
+What is left out: what guards spare (they count as true), and the reuse of caches across blocks beyond the footprint.
 """
 
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from leir.analysis.kernels import BYTES, Kernel, axis_of, kernels
 from leir.analysis.strides import stride
 from leir.edit import accesses, variables_of, walk_enclosed, walk_expression
 from leir.syntax import Access, Binary, Call, Equation, Expr, Guard, Loop, Program, Select, Unary
+from stepTP.search.warps import bank_turns, sector_bytes
 from stepTP.verify.measure.baseline import bound_outermost
 
 _MEMORY, _CACHE, _SHARED = 4.1e12, 7.0e12, 29e12  # bytes a second: device memory, L2, shared memory
@@ -29,7 +30,6 @@ _BUSY = 512  # threads of a multiprocessor that keep it busy
 _WAIT = {"g": 120e-9, "s": 12e-9, "l": 0.0}  # seconds until a loaded value is there, a few loads being under way
 _STEP = 1.2e-9  # seconds between two instructions of one thread that wait for each other
 _LAUNCH = 3e-6
-_SECTOR = 32  # bytes that memory gives at least
 _CALL = 8  # instructions of an elementary function
 _OVERLAP = 0.1  # of what is not the bottleneck, that is not hidden behind it
 _MOST_UNROLLED = 8  # loads of a thread under way, where its loops are written out
@@ -41,10 +41,11 @@ _CPU_FORK = 5e-6
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An equation with the loops around it, outside first."""
+    """An equation with the loops and the guards around it, outside first."""
 
     equation: Equation
     loops: tuple[Loop, ...]
+    guards: tuple[Guard, ...] = ()
 
 
 def predicted_seconds(program: Program, target: str) -> float:
@@ -76,21 +77,23 @@ def _on_gpu(kernel: Kernel, known: dict[str, Tensor]) -> float:
         runs = prod(loop.extent for loop in inside)
         lanes = prod(loop.extent for loop in inside if loop.kind == "V")
         unrolled = min(_MOST_UNROLLED, prod(loop.extent for loop in inside if loop.kind in ("U", "V")))
-        neighbour = next((loop.variable for loop in reversed(across) if axis_of(loop) == "tx"), "")
+        threads = tuple(loop for axis in ("tx", "ty", "tz") for loop in across if axis_of(loop) == axis)
+        vector = next((loop for loop in inside if loop.kind == "V"), None)
         operations = _operations(place.equation)
-        issued += every * runs * operations
+        issued += every * (runs * operations + _asked(place.guards, inside))
         waiting += waves * runs * _STEP * max(1, operations) / unrolled
         for access in dict.fromkeys(_moved(place.equation)):
             tensor = known[access.tensor]
             times = _times(access, inside)
             if tensor.scope == "l":
                 continue
+            size = BYTES[tensor.dtype]
             issued += every * times / lanes
             waiting += waves * times * _WAIT[tensor.scope] / unrolled
             if tensor.scope == "s":
-                shared += every * times * (4 if _step(access, neighbour, tensor) else 1)
+                shared += every * times * size * bank_turns(access, threads, vector, tensor.shape, size)
             else:
-                cached += every * times * _bytes_a_thread(access, neighbour, lanes, tensor)
+                cached += every * times * sector_bytes(access, threads, vector, tensor.shape, size)
     parts = (issued / (_ISSUE * busy), cached / (_CACHE * busy), shared / (_SHARED * busy), waiting)
     slowest = max(parts)
     return slowest + _OVERLAP * (sum(parts) - slowest)
@@ -104,7 +107,8 @@ def _equations(statement: object) -> Iterator[_Place]:
     assert isinstance(statement, Loop | Guard)
     for _, node, enclosing in walk_enclosed(statement, (), around):
         if isinstance(node, Equation):
-            yield _Place(node, tuple(level for level in enclosing if isinstance(level, Loop)))
+            loops = tuple(level for level in enclosing if isinstance(level, Loop))
+            yield _Place(node, loops, tuple(level for level in enclosing if isinstance(level, Guard)))
 
 
 def _moved(equation: Equation) -> Iterator[Access]:
@@ -117,9 +121,34 @@ def _moved(equation: Equation) -> Iterator[Access]:
 
 @lru_cache(maxsize=4096)
 def _operations(equation: Equation) -> int:
-    """Instructions of the value and of the accumulation, those of addresses left out."""
-    count = int(equation.op != "=")
-    for expression in _values(equation.value):
+    """Instructions of the value and of the accumulation, those of addresses left out; a product is added at once."""
+    fused = equation.op == "+=" and isinstance(equation.value, Binary) and equation.value.op == "*"
+    return int(equation.op != "=" and not fused) + _instructions(equation.value)
+
+
+def _asked(guards: tuple[Guard, ...], inside: tuple[Loop, ...]) -> int:
+    """Instructions of guards in a thread: the copies of a loop that is written out share what lacks its variable."""
+    total = 0
+    for condition in (part for guard in guards for part in _conjuncts(guard.condition)):
+        names = variables_of(condition)
+        runs = prod(loop.extent for loop in inside if loop.variable in names or loop.kind not in ("U", "V"))
+        total += runs * (1 + _instructions(condition))
+    return total
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    match condition:
+        case Binary("&&", left, right):
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield condition
+
+
+@lru_cache(maxsize=4096)
+def _instructions(value: Expr) -> int:
+    count = 0
+    for expression in _values(value):
         match expression:
             case Call(function) if function not in ("max", "min", "abs"):
                 count += _CALL
@@ -152,23 +181,6 @@ def _times(access: Access, inside: tuple[Loop, ...]) -> int:
     return prod(loop.extent for loop in inside[:kept])
 
 
-def _step(access: Access, variable: str, tensor: Tensor) -> int | None:
-    return stride(access, variable, tensor.shape) if variable else 0
-
-
-def _bytes_a_thread(access: Access, neighbour: str, lanes: int, tensor: Tensor) -> float:
-    """What one access of a thread costs of the cache's rate: neighbours share sectors, or each takes one."""
-    size = BYTES[tensor.dtype]
-    step = _step(access, neighbour, tensor)
-    if not neighbour:
-        return _SECTOR
-    if step == 0:
-        return _SECTOR / 32
-    if step is None:  # // or %: as copies that threads share are written
-        return size
-    return min(float(_SECTOR), size * max(1.0, abs(step) / lanes))
-
-
 def _on_cpu(program: Program) -> float:
     """Seconds on one core, or several where loops are parallel."""
     known = tensors(program)
@@ -184,7 +196,7 @@ def _on_cpu(program: Program) -> float:
             inner = place.loops[-1].variable if place.loops else ""
             for access in dict.fromkeys(_moved(place.equation)):
                 times = _times(access, place.loops) / max(1, runs)
-                step = _step(access, inner, known[access.tensor])
+                step = stride(access, inner, known[access.tensor].shape) if inner else 0
                 steps += times * (_CPU_MISS if step is None or abs(step) > 1 else 1 / lanes)
             loops = sum(1 / max(1, prod(loop.extent for loop in place.loops[n + 1 :])) for n in range(len(place.loops)))
             unrolled = place.loops and place.loops[-1].kind in ("U", "V")

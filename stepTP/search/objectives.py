@@ -8,7 +8,7 @@ from typing import Any
 
 from stepTP.config import Target
 from stepTP.measurements import Request, Source, State, measure_states
-from stepTP.records import MeasurementRow
+from stepTP.records import MeasurementRow, Verdict
 from stepTP.search.env import PREDICT, Environment
 from stepTP.search.journal import done, key_of
 from stepTP.search.protocol import Node, Valued
@@ -67,6 +67,9 @@ class Measured:
         return Valued(row.timing.median_us / 1e6, "", fresh)
 
 
+WRONG = "wrong result: "  # how the note of a state begins that ran and computes something else
+
+
 @dataclass(frozen=True, slots=True)
 class Timed:
     """Seconds at real sizes on a device that several searches share, as `stepTP.verify.measure.large` takes them.
@@ -99,5 +102,6 @@ class Timed:
     def _valued(self, answer: Any) -> Valued:
         if isinstance(answer, Failure):
             return Valued(math.inf, answer.message)
-        seconds = answer["seconds"]
-        return Valued(math.inf, answer["error"]) if seconds is None else Valued(seconds)
+        if answer["seconds"] is None:
+            return Valued(math.inf, answer["error"])
+        return Valued(answer["seconds"], verification=(Verdict.model_validate(answer["verdict"]),))

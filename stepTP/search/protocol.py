@@ -80,11 +80,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """What an objective says of a state. `rows`: of the table of measurements, where a device was asked."""
+    """What an objective says of a state. `rows`: of the table of measurements, where a device was asked.
+
+    `verification`: where the objective compared what the program computes itself.
+    """
 
     seconds: float
     note: str = ""
     rows: tuple[MeasurementRow, ...] = ()
+    verification: tuple[Verdict, ...] = ()
 
 
 class Objective(Protocol):

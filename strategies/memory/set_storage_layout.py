@@ -44,8 +44,8 @@ class SetStorageLayout(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Along {variable}, {access} of {tensor} moves by {stride}; stored with {new_shape}, it moves by one.",
-        "A row of {tensor} has {row} elements, a multiple of the 32 banks of shared memory: down a column, all threads "
-        "meet in one bank. One element more a row spreads them.",
+        "A row of {tensor} has {row} elements, a multiple of the number of banks of shared memory: down a column, all "
+        "threads meet in one bank. One element more a row spreads them.",
         "{tensor} is a temporary in {source}, so its layout, {shape}, is free: {map}.",
     )
     change: ClassVar[tuple[str, ...]] = (

@@ -21,6 +21,7 @@ def rules(nest: Nest) -> Iterator[Rule]:
         return
     names, extents = found, nest.extents
     _, channels, rows, columns = (extents[name] for name in nest.variables[:4])
+    seen: dict[tuple[tuple[int, int, int], tuple[int, int]], None] = {}
     for most, widest, (wide, own) in product(_THREADS, _WIDTHS, _CHANNELS):
         width = max(size for size in range(1, widest + 1) if columns % size == 0)
         lanes = next((lanes for lanes in (4, 7, 2) if width % lanes == 0), 0)
@@ -28,8 +29,9 @@ def rules(nest: Nest) -> Iterator[Rule]:
             continue
         each = (wide // own) * (width // lanes)
         high = next((high for high in range(most // each, 1, -1) if rows % high == 0), 0)
-        if high:
-            block, thread = (wide, high, width), (own, lanes)
+        block, thread = (wide, high, width), (own, lanes)
+        if high and (block, thread) not in seen:
+            seen[block, thread] = None
             yield Rule(
                 f"convolution by {wide} channels, {high} rows, {width} columns",
                 lambda t, n, block=block, thread=thread: _tiled(t, n, nest, names, block, thread),

@@ -1,9 +1,10 @@
 """The workers' tasks of the heuristic policy: schedules for the nests of a program, as moves of atomic steps.
 
-At a state, the nests that nobody has scheduled are taken in the order of the text. For the first, or the group that
-begins there, every rule of the experts that fits is a move; ahead of these stands one that schedules all of them by
-their first rules. Temporaries that cost more to store than to compute again go first. Where nothing is left to
-schedule, single steps are ranked by the cost model.
+At a state, the nests that nobody has scheduled are taken in the order of the text, each, or the group that begins
+there, by the first rule of the experts that is legal. That is the first move. Beside it, for the largest nest every
+rule that fits is a move, with all others by their first rules: a program is timed when all of it is scheduled.
+Temporaries that cost more to store than to compute again go first. Where nothing is left to schedule, single steps are
+ranked by the cost model.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,11 +35,11 @@ def outline(payload: dict[str, Any]) -> list[str]:
     if payload["target"] != "cuda":
         return []
     start = _start(payload)
-    begun = _begun(start.program)
-    if begun is None:
+    largest = _largest(start.program)
+    if largest is None:
         return []
     whole = [rule.why for rule in attention.rules(parse(payload["leir"]))]
-    each = (rule.why for rule in rules_at(start.program, begun))
+    each = (rule.why for rule in rules_at(start.program, largest))
     return [*whole, WHOLE, *islice(each, max(1, payload["wanted"] - 1 - len(whole)))]
 
 
@@ -51,15 +52,7 @@ def plan(payload: dict[str, Any]) -> dict[str, Any]:
             if _applies(made, rule, 0):
                 found.add(made, rule.why)
             return found.answer()
-    start = _start(payload)
-    begun = _begun(start.program)
-    assert begun is not None
-    if payload["rule"] == WHOLE:
-        made = _whole(start)
-    else:
-        made = _after(start)
-        rule = next(rule for rule in rules_at(start.program, begun) if rule.why == payload["rule"])
-        made = made if _applies(made, rule, begun) else None
+    made = _whole(_start(payload), "" if payload["rule"] == WHOLE else payload["rule"])
     if made is not None and made.steps:
         found.add(made, payload["rule"])
     return found.answer()
@@ -87,21 +80,29 @@ def rules_at(program: Program, number: int) -> Iterator[Rule]:
         yield from products.rules(nests[number])
         yield from maps.rules(nests[number])
         return
-    group = rows.group_at(nests, number, tuple(declared.tensor for declared in program.outputs))
+    group = _group(program, nests, number)
     if group is not None:
         yield from rows.rules(group)
     for expert in EXPERTS:
         yield from expert(nests[number])
 
 
-def _whole(start: Trajectory) -> Trajectory | None:
-    """The trajectory that schedules nest after nest, each by the first rule that is legal; None where one has none."""
+def _whole(start: Trajectory, wanted: str) -> Trajectory | None:
+    """The trajectory that schedules nest after nest, each by the first rule that is legal; None where one has none.
+
+    `wanted`: the rule of the largest nest, if that is not free.
+    """
     made = _after(start)
+    largest = _largest(made.program) if wanted else None
+    chosen = None if largest is None else plain_nests(made.program)[largest].equation
     for _ in range(_MOST_NESTS):
         number = _begun(made.program)
         if number is None:
             return made
+        is_chosen = plain_nests(made.program)[number].equation == chosen
         for rule in rules_at(made.program, number):
+            if is_chosen and rule.why != wanted:
+                continue
             tried = _after(made)
             if _applies(tried, rule, number):
                 made = tried
@@ -109,6 +110,27 @@ def _whole(start: Trajectory) -> Trajectory | None:
         else:
             return None
     return None
+
+
+def _largest(program: Program) -> int | None:
+    """Of what nobody has scheduled, where the nest of most iterations is, or its group begins; of equals the first."""
+    nests, weights = plain_nests(program), dict[int, int]()
+    inside = -1
+    for number, nest in nests.items():
+        if number <= inside or _is_small(nest):
+            continue
+        group = _group(program, nests, number)
+        members = range(number, number + (group.count if group else 1))
+        inside = members[-1]
+        weights[number] = max(nests[member].runs for member in members)
+    return max(weights, key=lambda number: weights[number]) if weights else None
+
+
+def _group(program: Program, nests: dict[int, Nest], number: int) -> rows.Group | None:
+    """The group of rows that begins with a nest, if one does."""
+    if as_product(nests[number]) is not None:
+        return None
+    return rows.group_at(nests, number, tuple(declared.tensor for declared in program.outputs))
 
 
 def _begun(program: Program) -> int | None:

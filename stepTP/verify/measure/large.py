@@ -6,8 +6,11 @@ roundings of a sum grow with its terms at most, so that an error beyond (terms +
 wrong result. Times are medians of back-to-back runs, warm; float32 throughout (no TF32).
 
 Payload of all: `code` (a file in KernelBench's form, without parameters, whose inputs are those of the program in
-order), `leir` (the plain program), `target`, `lock` (a file to hold while the device is used). Result: {"seconds",
-"error"}; seconds are None where there is an error.
+order), `leir` (the plain program), `target`, `lock`. Result: {"seconds", "error"}; seconds are None where there is an
+error. `time_program` tells its "verdict" besides, as `stepTP.records.Verdict` has it, of what it ran.
+
+`lock` is a file. Who times holds it alone; who starts using the device, or lets torch.compile try its kernels there,
+shares it with others that do: that takes long, most of it on a core, and must disturb no timing.
 """
 
 import fcntl
@@ -49,6 +52,7 @@ def time_program(payload: dict[str, Any]) -> dict[str, Any]:
         executable = _compiled(program, target)
     except CudaCompileError as error:
         return _failed(f"does not compile: {str(error)[:500]}")
+    _begun(target, payload["lock"])
     with _turn(payload["lock"]), torch.no_grad():
         _float32()
         given = _inputs(plain, target)
@@ -65,36 +69,42 @@ def time_program(payload: dict[str, Any]) -> dict[str, Any]:
             return _failed(str(error)[:500])
         found = {p.name: b for p, b in zip(executable.parameters, buffers, strict=True) if p.role == "output"}
         results = [found[declared.tensor] for declared in plain.outputs]
-        apart = max(_apart(one, other) for one, other in zip(results, expected, strict=True))
-    bound = (_terms(plain) + 16) * 2.0**-24
-    if not apart <= bound:  # NaN is never below
-        return _failed(f"the result is {apart:.2e} of the largest value away from the module's (bound {bound:.1e})")
-    return {"seconds": seconds, "error": "", "apart": apart}
+        bound = (_terms(plain) + 16) * 2.0**-24
+        compared = [_compared(one, other, bound) for one, other in zip(results, expected, strict=True)]
+    for errors in compared:
+        if not errors["bound_used"] <= 1:  # NaN is never below
+            apart = errors["bound_used"] * bound
+            return _failed(f"wrong result: {apart:.2e} of the largest value away from the module's (bound {bound:.1e})")
+    worst = max(compared, key=lambda errors: errors["bound_used"])
+    verdict = {"target": target, "inputs": ["normal/0"], **worst, "bit_equal": None}
+    return {"seconds": seconds, "error": "", "verdict": verdict}
 
 
 def time_module(payload: dict[str, Any]) -> dict[str, Any]:
     """The module itself: eagerly, or with `compiled` by torch.compile."""
     target, plain = payload["target"], parse(payload["leir"])
     module = _module(payload["code"])
+    _begun(target, payload["lock"])
     if payload["compiled"]:
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a worker starts no processes of its own
         module = torch.compile(module)
+        with _turn(payload["lock"], shared=True), torch.no_grad():
+            _float32()
+            try:
+                module(*_inputs(plain, target).values())
+            except Exception as error:  # the compiler raises errors of many libraries
+                return _failed(f"torch.compile: {type(error).__name__}: {str(error).strip().splitlines()[0][:300]}")
     with _turn(payload["lock"]), torch.no_grad():
         _float32()
         given = list(_inputs(plain, target).values())
-        try:
-            module(*given)
-            return {"seconds": _time(lambda: module(*given), target), "error": ""}
-        except Exception as error:  # the compiler raises errors of many libraries
-            if not payload["compiled"]:
-                raise
-            return _failed(f"torch.compile: {type(error).__name__}: {str(error).strip().splitlines()[0][:300]}")
+        return {"seconds": _time(lambda: module(*given), target), "error": ""}
 
 
 def time_limits(payload: dict[str, Any]) -> dict[str, Any]:
     """Rates of this device: bytes of a copy and float operations of a product, a second; and its name."""
     target = payload["target"]
     cuda = target == "cuda"
+    _begun(target, payload["lock"])
     with _turn(payload["lock"]), torch.no_grad():
         _float32()
         size, count = (_LIMIT_SIZE, _LIMIT_BYTES // 4) if cuda else (512, 1 << 22)
@@ -147,8 +157,20 @@ def _outputs(found: Any) -> list[torch.Tensor]:
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
-def _apart(found: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((found.reshape(expected.shape) - expected).abs().max() / expected.abs().max())
+def _compared(found: torch.Tensor, expected: torch.Tensor, bound: float) -> dict[str, float]:
+    """How far a result is from the float64 one, as a verdict tells it; `bound`: of the largest value."""
+    error, size = (found.reshape(expected.shape) - expected).abs(), expected.abs()
+    largest, worst = float(size.max()), float(error.max())
+    plain = size >= largest * 2.0**-10
+    _, exponent = torch.frexp(size)
+    ulp = torch.ldexp(torch.ones_like(size), exponent - 24)  # of a float32
+    return {
+        "max_abs": worst,
+        "tolerance": bound * largest,
+        "bound_used": worst / max(bound * largest, 1e-300),
+        "max_rel": float((error / size)[plain].max()),
+        "max_ulp": float((error / ulp)[plain].max()),
+    }
 
 
 def _terms(program: Program) -> int:
@@ -175,11 +197,20 @@ def _float32() -> None:
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
+def _begun(target: str, lock: str) -> None:
+    """This process has begun to use the device: the first use takes seconds, in which others may begin too."""
+    if target == "cuda" and not torch.cuda.is_initialized():
+        with _turn(lock, shared=True):
+            one = torch.ones(8, 8, device="cuda")
+            torch.mm(one, one)
+            torch.cuda.synchronize()
+
+
 @contextmanager
-def _turn(lock: str) -> Iterator[None]:
-    """The device for this process alone; its memory is given back."""
+def _turn(lock: str, shared: bool = False) -> Iterator[None]:
+    """The device for this process alone, or with others that do not time; its memory is given back."""
     with Path(lock).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         try:
             yield
         finally:
