@@ -5,7 +5,7 @@ program and do not survive a step. Nothing here knows about meaning: a rewrite t
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import is_
 from typing import TypeVar, assert_never
@@ -94,6 +94,29 @@ def insert_at(program: Program, path: Path, *new: Stmt) -> Program:
     if not 0 <= path[-1] <= len(statements_at(program, path[:-1])):
         raise LookupError(f"no place at {path}")
     return _splice(program, path, new, 0)
+
+
+def without(program: Program, removed: Collection[Path], put: Mapping[Path, tuple[Stmt, ...]]) -> Program:
+    """The program without the statements at some paths, and with others in place of those at the paths of `put`.
+
+    Loops and guards in which nothing but declarations is left go too.
+    """
+
+    def kept(body: tuple[Stmt, ...], path: Path) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for number, statement in enumerate(body):
+            here = (*path, number)
+            if here in put:
+                result += put[here]
+            elif here not in removed and isinstance(statement, Loop | Guard):
+                below = kept(statement.body, here)
+                holds = any(not isinstance(s, Alloc) for s in below)
+                result += [statement if below == statement.body else replace(statement, body=below)] if holds else []
+            elif here not in removed:
+                result.append(statement)
+        return tuple(result)
+
+    return replace(program, body=kept(program.body, ()))
 
 
 def _splice(program: Program, path: Path, new: tuple[Stmt, ...], removed: int) -> Program:

@@ -1,32 +1,21 @@
 """Reductions as running results: what the strategies that turn one into a prefix form share."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from leir.analysis.affine import affine, is_exact
 from leir.analysis.box import plus
+from leir.analysis.frames import Frame
+from leir.analysis.isl import TooHard, largest, question
 from leir.analysis.kernels import BYTES
-from leir.analysis.reduction import writes_apart
-from leir.edit import (
-    accesses,
-    dtypes,
-    insert_at,
-    loops_around,
-    nested,
-    perfect_nest,
-    sole_equation,
-    statement_at,
-    statements_at,
-    variables_of,
-    walk,
-)
+from leir.analysis.reduction import Accumulation, accumulation_at, why_read_early, writes_apart
+from leir.analysis.running import Along
+from leir.edit import dtypes, insert_at, loops_around, nested, replace_at, walk
 from leir.printer import expression_text, header_text
 from leir.syntax import (
     Access,
     Alloc,
-    AssignOp,
     Binary,
-    Call,
     DType,
     Equation,
     Expr,
@@ -36,7 +25,6 @@ from leir.syntax import (
     Path,
     Program,
     Real,
-    Stmt,
     Unary,
     Variable,
 )
@@ -47,32 +35,55 @@ MINUS_INFINITY = Unary("-", Real(math.inf))
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A reduction over one loop. `around`: the loops around its nest; `rows`: the levels of the nest but for `loop`."""
+    """A reduction whose terms follow one another. `around`: the loops around it; `rows`: its levels but for the terms'.
 
+    `along`: the loops over the terms, with the number of a term in its row, and how many there are.
+    """
+
+    found: Accumulation
     around: tuple[Loop, ...]
     rows: tuple[Loop | Guard, ...]
-    loop: Loop
-    equation: Equation
+    within: tuple[Loop | Guard, ...]
+    along: Along
+
+    @property
+    def equation(self) -> Equation:
+        return self.found.equation
+
+    @property
+    def path(self) -> Path:
+        return self.found.path
 
     def element(self, tensor: str, shift: int) -> Access:
         """A row's running result, so many terms after the one at hand; every row has its own."""
-        return Access(tensor, (*self._row(), plus(_place(self.loop), _integer(shift))))
+        return Access(tensor, (*self._row(), plus(self.along.number, _integer(shift))))
 
     def last(self, tensor: str) -> Access:
         """A row's running result with all terms."""
-        return Access(tensor, (*self._row(), Integer(self.loop.extent - 1)))
+        return Access(tensor, (*self._row(), Integer(self.along.count - 1)))
 
     def has_earlier(self) -> Expr:
         """Whether the row has a term before the one at hand."""
-        return Binary(">", Variable(self.loop.variable), Integer(self.loop.first))
+        match self.along.loops:
+            case (loop,):
+                return Binary(">", Variable(loop.variable), Integer(loop.first))
+            case _:
+                return Binary(">", self.along.number, Integer(0))
 
-    def nests(self, running: Equation, result: Equation) -> tuple[Stmt, ...]:
-        """A nest that makes the running results, and one that stores the last of each row."""
-        return (*nested((*self.rows, self.loop), (running,)), *nested(self.rows, (result,)))
+    def replaced(self, program: Program, running: Equation, result: Equation) -> Program:
+        """The program with the running results in place of the reduction, and the last of each row stored after it.
+
+        A nest of its own is made anew, rows outside; in one that holds more, nothing moves.
+        """
+        rows = nested(self.rows, (result,))
+        if self.found.is_alone:
+            return replace_at(program, self.found.nest, *nested((*self.rows, *self.within), (running,)), *rows)
+        after = replace_at(program, self.path, running)
+        return insert_at(after, (*self.found.nest[:-1], self.found.nest[-1] + 1), *rows)
 
     def shape(self) -> tuple[int, ...]:
         """The shape of the running results."""
-        return (*(loop.extent for loop in self._loops()), self.loop.extent)
+        return (*(loop.extent for loop in self._loops()), self.along.count)
 
     def _row(self) -> tuple[Expr, ...]:
         return tuple(_place(loop) for loop in self._loops())
@@ -91,53 +102,70 @@ def _place(loop: Loop) -> Expr:
     return Binary("-", variable, Integer(loop.first)) if loop.first else variable
 
 
-def scan_at(program: Program, nest: Path) -> Scan:
-    """The reduction of a nest; `why_not_scan` is empty."""
-    found = sole_equation(statement_at(program, nest))
+def scan_at(program: Program, path: Path) -> Scan:
+    """The reduction at a path; `why_not_scan` is empty."""
+    found = accumulation_at(program, path)
     assert found is not None
-    levels = tuple(level for _, level in perfect_nest(statement_at(program, nest)))
-    (loop,) = _reduced(levels, found[1])
-    return Scan(loops_around(program, nest), tuple(n for n in levels if n != loop), loop, found[1])
+    rows, within = found.divided()
+    along = _along(program, found)
+    assert isinstance(along, Along)
+    return Scan(found, loops_around(program, found.nest), rows, within, along)
 
 
-def why_not_scan(program: Program, nest: Path) -> str:
-    """Why the terms of a reduction, which is all of its nest, do not follow one another in one loop; empty if so."""
-    found = sole_equation(statement_at(program, nest))
+def why_not_scan(program: Program, path: Path) -> str:
+    """Why the terms of a reduction do not follow one another, the same number in each row; empty if they do."""
+    found = accumulation_at(program, path)
     assert found is not None
-    levels = tuple(level for _, level in perfect_nest(statement_at(program, nest)))
-    reduced = _reduced(levels, found[1])
-    shown = header_text(reduced)
-    if len(reduced) != 1:
-        return f"{shown} are {len(reduced)} loops over the terms, not one"
-    (loop,) = reduced
-    if loop.kind not in ("L", "U"):
-        return f"{shown} is no serial loop"
-    for guard in (level for level in levels if isinstance(level, Guard)):
-        if loop.variable in variables_of(guard.condition) or any(True for _ in accesses(guard.condition)):
-            return f"({expression_text(guard.condition)}) decides term by term, or by a tensor"
-    return ""
+    along = _along(program, found)
+    return along if isinstance(along, str) else ""
 
 
-def _reduced(levels: Iterable[Loop | Guard], equation: Equation) -> list[Loop]:
-    rows = variables_of(equation.target)
-    return [level for level in levels if isinstance(level, Loop) and level.variable not in rows]
+def _along(program: Program, found: Accumulation) -> Along | str:
+    """The terms of a reduction, numbered in the order in which they are taken; why they cannot be."""
+    loops = found.reduced()
+    for loop in loops:
+        if loop.kind not in ("L", "U"):
+            return f"{header_text([loop])} is no serial loop"
+    number: Expr = Integer(0)
+    for loop in loops:
+        number = plus(Binary("*", number, Integer(loop.extent)), _place(loop))
+    _, within = found.divided()
+    tests = [level.condition for level in within if isinstance(level, Guard)]
+    frame = Frame(tuple((n.variable, n.first, n.extent) for n in loops_around(program, found.path)))
+    shown = " and ".join(f"({expression_text(test)})" for test in tests)
+    if not all(is_exact(test, frame.names()) for test in tests):
+        return f"{shown} decides term by term, or by a tensor"
+    whole = math.prod(loop.extent for loop in loops)
+    count = _most(frame, tests, number, whole) + 1 if tests else whole
+    kept = Frame(frame.variables, (Binary("<", number, Integer(count)),))
+    if not all(kept.always(test) for test in tests):
+        return f"{shown} leaves terms out before the last of them, or takes another number of terms in other rows"
+    return Along(loops, number, count)
 
 
-def nests_of(program: Program, op: AssignOp) -> list[tuple[Path, Equation]]:
-    """The largest nests with nothing but one accumulation by an operator, with their equations."""
-    result: list[tuple[Path, Equation]] = []
-    for path in [(), *(path for path, node in walk(program) if isinstance(node, Loop | Guard))]:
-        statements = statements_at(program, path)
-        for number, statement in enumerate(statements if not path or len(statements) > 1 else ()):
-            found = sole_equation(statement)
-            if found is not None and found[1].op == op:
-                result.append(((*path, number), found[1]))
-    return result
+def _most(frame: Frame, tests: list[Expr], number: Expr, whole: int) -> int:
+    """The largest number of a term; -1 where that is not known."""
+    names = frame.names()
+    text = affine(number, names)
+    points = Frame(frame.variables, tuple(tests)).domain()
+    try:
+        found = largest(question([*names.values(), "t"], [*points, f"t = {text}"]), len(names))
+    except TooHard:
+        found = None
+    return whole - 1 if found is None else found
 
 
 def declared(program: Program, tensor: str, dtype: DType, shape: tuple[int, ...]) -> Program:
     """The program with a global tensor declared, where it is not of the type that undeclared ones have."""
     return program if dtypes(program)[tensor] == dtype else insert_at(program, (0,), Alloc(tensor, dtype, "g", shape))
+
+
+def read_when_done(program: Program, scan: Scan) -> Fact:
+    """The fact that nobody reads a result before it has all its terms."""
+    why = why_read_early(program, scan.found)
+    return Fact(
+        "nobody-reads-early", not why, why or f"{expression_text(scan.equation.target)} is read when it is done"
+    )
 
 
 def rows_apart(after: Program, target: Access) -> Fact:
@@ -157,8 +185,8 @@ def scan_terms(program: Program, nest: Path, running: str, dtype: DType) -> dict
         "path": path_text(nest),
         "result": expression_text(scan.equation.target),
         "term": expression_text(scan.equation.value),
-        "loop": header_text([scan.loop]),
-        "extent": str(scan.loop.extent),
+        "loop": header_text(scan.along.loops),
+        "extent": str(scan.along.count),
         "running": running,
         "element": expression_text(scan.element(running, 0)),
         "earlier": expression_text(scan.element(running, -1)),
@@ -166,15 +194,3 @@ def scan_terms(program: Program, nest: Path, running: str, dtype: DType) -> dict
         "elements": f"{'x'.join(map(str, scan.shape()))} elements",
         "bytes": f"{size * BYTES[dtype]} bytes",
     }
-
-
-def has_exponential(program: Program, expression: Expr) -> bool:
-    """Whether an expression is exp of something, or reads what may be one: cheap, and no proof."""
-    match expression:
-        case Call("exp", _):
-            return True
-        case Access(tensor):
-            equations = (s for _, s in walk(program) if isinstance(s, Equation) and s.target.tensor == tensor)
-            return any(isinstance(s.value, Call) and s.value.function == "exp" for s in equations)
-        case _:
-            return False

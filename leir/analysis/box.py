@@ -80,6 +80,23 @@ def quotient_and_remainder(expression: Expr, divisor: int, ranges: Mapping[str, 
     return as_expression(quotient), as_expression(remainder)
 
 
+def rejoined(expression: Expr) -> Expr:
+    """The expression with x in place of x//n*n+x%n in its sum; itself where there is none."""
+    total = as_sum(expression)
+    for term, factor in total.terms.items():
+        match term:
+            case Binary("//", whole, Integer(size)):
+                rest = Binary("%", whole, Integer(size))
+                if size and total.terms.get(rest, 0) * size == factor:
+                    others = {t: f for t, f in total.terms.items() if t not in (term, rest)}
+                    return rejoined(
+                        as_expression(_added(Sum(others, total.constant), _scaled(as_sum(whole), factor // size)))
+                    )
+            case _:
+                pass
+    return expression
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """The subscripts of an access below a statement, and where each loop variable inside that statement goes."""

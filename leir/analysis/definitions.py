@@ -6,72 +6,22 @@ is proved by isl: they give the element, within the loops and guards of the equa
 they are noted, with the values of the variables that their subscripts fix.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from leir.analysis.affine import Interval, affine, condition
-from leir.analysis.box import as_expression, as_sum, quotient_and_remainder
-from leir.analysis.isl import TooHard, example, question
+from leir.analysis.box import rejoined
+from leir.analysis.frames import Frame
 from leir.analysis.model import Statement, lifetimes, statements_of
+from leir.analysis.reduction import writes_apart
+from leir.analysis.solving import Values, solution
 from leir.analysis.types import Type, is_float, type_of
 from leir.edit import accesses, dtypes, variables_of, with_operands
 from leir.names import substitute_in
-from leir.syntax import Access, Binary, Equation, Expr, Integer, Loop, Path, Program, Select, Variable, operands
+from leir.printer import statement_text
+from leir.remembered import remembered
+from leir.syntax import Access, Equation, Expr, Loop, Path, Program, Select, Variable, operands
 
-Values = Mapping[str, Expr]
 Wanted = Callable[[Access, Statement, set[str]], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Integer points for which expressions are compared: variables with their ranges, and what holds of them."""
-
-    variables: tuple[tuple[str, int, int], ...]  # name, first value, extent
-    where: tuple[Expr, ...] = ()
-
-    def names(self) -> dict[str, str]:
-        return {name: f"x{number}" for number, (name, _, _) in enumerate(self.variables)}
-
-    def ranges(self) -> dict[str, Interval]:
-        return {name: (first, first + extent - 1) for name, first, extent in self.variables}
-
-    def domain(self) -> list[str]:
-        """isl constraints of the points; what is not quasi-affine counts as true."""
-        names = self.names()
-        own = [f"{first} <= {names[name]} < {first + extent}" for name, first, extent in self.variables]
-        return own + [condition(e, names) for e in self.where]
-
-    def never(self, wrong: str) -> bool:
-        """Whether no point meets an isl constraint; False where that cannot be decided."""
-        try:
-            return example(question(list(self.names().values()), [*self.domain(), wrong])) is None
-        except TooHard:
-            return False
-
-    def equal(self, one: Expr, other: Expr) -> bool:
-        """Whether two expressions have one value at every point, given that equal accesses have.
-
-        Integer parts are compared as quasi-affine functions; operands of sums and products in either order.
-        """
-        if one == other:
-            return True
-        names = self.names()
-        a, b = affine(one, names), affine(other, names)
-        if a is not None and b is not None:
-            return self.never(f"{a} != {b}")
-        below, others = operands(one), operands(other)
-        if type(one) is not type(other) or not below or len(below) != len(others):
-            return False
-        if with_operands(one, others) != other:
-            return False
-        if all(self.equal(x, y) for x, y in zip(below, others, strict=True)):
-            return True
-        return is_commutative(one) and self.equal(below[0], others[1]) and self.equal(below[1], others[0])
-
-
-def is_commutative(expression: Expr) -> bool:
-    """Whether the two operands may change places without any change of the value."""
-    return isinstance(expression, Binary) and expression.op in ("+", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +46,7 @@ class Definitions:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.signature = {d.tensor for d in (*program.inputs, *program.outputs)}
+        self.outputs = {declaration.tensor for declaration in program.outputs}
         self.statements = {s.path: s for s in statements_of(program) if isinstance(s.node, Equation)}
         self.writers: dict[str, list[Path]] = {}
         for path, statement in self.statements.items():
@@ -106,15 +56,39 @@ class Definitions:
         self.lifetimes = lifetimes(program)
 
     def sole(self, tensor: str) -> Statement | None:
-        """The equation that alone writes a temporary."""
+        """The equation that alone writes a tensor."""
         paths = self.writers.get(tensor, [])
-        return self.statements[paths[0]] if len(paths) == 1 and tensor not in self.signature else None
+        return self.statements[paths[0]] if len(paths) == 1 else None
+
+    def stores_once(self, tensor: str) -> bool:
+        """Whether one equation stores all that is ever in a tensor, each element once."""
+        statement = self.sole(tensor)
+        if statement is None or not isinstance(statement.node, Equation) or statement.node.op != "=":
+            return False
+        return writes_apart(self.program, statement.path)
+
+    def rows(self, statement: Statement) -> set[str]:
+        """The loops around an equation that give every iteration an element, or a lifetime, of its own."""
+        assert isinstance(statement.node, Equation)
+        target = statement.node.target
+        life = self.lifetimes.get(target.tensor, 0)
+        own = {loop.variable for _, loop in statement.loops[:life]}
+        return own | {index.name for index in target.indices if isinstance(index, Variable)}
 
     def frame(self, path: Path) -> Frame:
         """The instances of an equation."""
         statement = self.statements[path]
         variables = tuple((loop.variable, loop.first, loop.extent) for _, loop in statement.loops)
         return Frame(variables, tuple(guard.condition for _, guard in statement.guards))
+
+    def identity(self, path: Path) -> dict[str, Expr]:
+        """The variables of the loops around an equation, each for itself."""
+        return {loop.variable: Variable(loop.variable) for _, loop in self.statements[path].loops}
+
+    def shared(self, one: Path, other: Path) -> set[str]:
+        """The variables of the loops around both of two equations."""
+        common = shared_levels(one, other)
+        return {loop.variable for where, loop in self.statements[one].loops if len(where) <= common}
 
     def depends_on(self, tensor: str, wanted: Callable[[Equation], bool]) -> bool:
         """Whether an equation of a kind writes the tensor, or what it is computed from."""
@@ -153,7 +127,7 @@ class Opening:
             case Variable(name):
                 return values[name]
             case Access(tensor, indices):
-                access = Access(tensor, tuple(self.expression(e, values, at, frame) for e in indices))
+                access = Access(tensor, tuple(rejoined(self.expression(e, values, at, frame)) for e in indices))
                 return self._read(access, values, at, frame)
             case Select(chosen, then, otherwise):
                 test = self.expression(chosen, values, at, frame)
@@ -203,8 +177,8 @@ class Opening:
         if solved is None or (equation.op == "=" and len(solved) < len(statement.loops)):
             return None
         for _, guard in statement.guards:
-            if variables_of(guard.condition) <= set(solved) and not frame.never(
-                condition(substitute_in(guard.condition, solved), frame.names(), holds=False)
+            if variables_of(guard.condition) <= solved.keys() and not frame.always(
+                substitute_in(guard.condition, solved)
             ):
                 return None
         return solved
@@ -217,11 +191,7 @@ class Opening:
 
     def _is_finished(self, statement: Statement, shared: set[str]) -> bool:
         """Whether an accumulation takes no terms from the iterations of loops that are also around the read."""
-        assert isinstance(statement.node, Equation)
-        target = statement.node.target
-        life = self.definitions.lifetimes.get(target.tensor, 0)
-        outer = [loop.variable for _, loop in statement.loops[:life]]
-        return all(name in outer or Variable(name) in target.indices for name in shared)
+        return shared <= self.definitions.rows(statement)
 
 
 def shared_levels(one: Path, other: Path) -> int:
@@ -232,135 +202,31 @@ def shared_levels(one: Path, other: Path) -> int:
     return count
 
 
-def solution(
-    patterns: Sequence[Expr], values: Sequence[Expr], known: Values, loops: Mapping[str, Loop], frame: Frame
-) -> dict[str, Expr] | None:
-    """What the variables of `loops` must be for the patterns to have the values, proved to be in range and to do so.
+def is_ahead(path: Path, at: Path) -> bool:
+    """Whether the statement at a path stands before another in the list that holds both."""
+    common = shared_levels(path, at)
+    return common < min(len(path), len(at)) and path[common] < at[common]
 
-    Variables that occur in no pattern are left out. `known`: the values of the patterns' other variables. None where it
-    is not found, or may not be the only one.
+
+@remembered
+def definitions_of(program: Program) -> Definitions:
+    """The equations of a program by what they write."""
+    return Definitions(program)
+
+
+def why_written_between(definitions: Definitions, tensor: str, one: Path, other: Path) -> str:
+    """Which equation may change a tensor between two statements, the two included; empty if none does.
+
+    Only one iteration of the loops around both is looked at: what a later one writes, neither of them sees. What one
+    equation stores, each element once, is as it was when it was first read.
     """
-    found: dict[str, Expr] = {**known, **_from_quotients(patterns, values, loops)}
-    for pattern, value in zip(patterns, values, strict=True):
-        if variables_of(pattern) <= set(found):
-            continue  # proved below
-        total = as_sum(pattern)
-        unknown = {term.name: f for term, f in total.terms.items() if isinstance(term, Variable) and term.name in loops}
-        rest = {term: f for term, f in total.terms.items() if not isinstance(term, Variable) or term.name in known}
-        if any(variables_of(term) - set(known) for term in rest):
-            return None
-        solved = _digits(unknown, loops, _less(value, rest, total.constant, known), frame)
-        if solved is None:
-            return None
-        found |= solved
-    return found if _is_proved(patterns, values, found, loops, frame) else None
-
-
-def _from_quotients(patterns: Sequence[Expr], values: Sequence[Expr], loops: Mapping[str, Loop]) -> dict[str, Expr]:
-    """The variables x of which both x//n and x%n are patterns."""
-    found: dict[str, Expr] = {}
-    for pattern, value in zip(patterns, values, strict=True):
-        match pattern:
-            case Binary("//", Variable(name) as variable, Integer() as size) if name in loops:
-                rest = Binary("%", variable, size)
-                for other, remainder in zip(patterns, values, strict=True):
-                    if other == rest:
-                        whole = Binary("+", Binary("*", value, size), remainder)
-                        found[name] = joined(value, remainder, size) or as_expression(as_sum(whole))
-            case _:
-                pass
-    return found
-
-
-def joined(quotient: Expr, remainder: Expr, size: Integer) -> Expr | None:
-    """The expression of which these are the quotient and the remainder as they are written."""
-    match quotient, remainder:
-        case Binary("//", one, Integer() as a), Binary("%", other, Integer() as b) if one == other and a == b == size:
-            return one
-        case _:
-            return None
-
-
-def _less(value: Expr, terms: Mapping[Expr, int], constant: int, known: Values) -> Expr:
-    """The value without known terms of the pattern."""
-    result = value
-    for term, factor in terms.items():
-        part = Binary("*", substitute_in(term, dict(known)), Integer(abs(factor)))
-        result = Binary("-" if factor > 0 else "+", result, part)
-    if constant:
-        result = Binary("-" if constant > 0 else "+", result, Integer(abs(constant)))
-    return value if result is value else as_expression(as_sum(result))
-
-
-def _digits(unknown: Mapping[str, int], loops: Mapping[str, Loop], value: Expr, frame: Frame) -> dict[str, Expr] | None:
-    """The variables of a sum of multiples, of which each is longer than all smaller ones together reach."""
-    order = sorted(unknown, key=lambda name: (-unknown[name], name))
-    if [unknown[name] for name in order] == [-1]:
-        return {order[0]: as_expression(as_sum(Binary("-", Integer(0), value)))}
-    found: dict[str, Expr] = {}
-    for number, name in enumerate(order):
-        factor = unknown[name]
-        below = order[number + 1 :]
-        if factor < 1 or (any(loops[other].first for other in (name, *below)) and len(order) > 1):
-            return None
-        if sum(unknown[other] * (loops[other].extent - 1) for other in below) >= factor:
-            return None
-        if factor == 1:
-            found[name] = value
-        else:
-            found[name], value = quotient_and_remainder(value, factor, frame.ranges())
-    return found
-
-
-def _is_proved(
-    patterns: Sequence[Expr], values: Sequence[Expr], found: Values, loops: Mapping[str, Loop], frame: Frame
-) -> bool:
-    names = frame.names()
-    wrong: list[str] = []
-    for name, loop in loops.items():
-        if name in found:
-            text = affine(found[name], names)
-            if text is None:
-                return False
-            low, high = loop.first, loop.first + loop.extent
-            wrong.append(f"({text} < {low} or {text} >= {high})")
-    for pattern, value in zip(patterns, values, strict=True):
-        got = substitute_in(pattern, dict(found))
-        if got != value:
-            a, b = affine(got, names), affine(value, names)
-            if a is None or b is None:
-                return False
-            wrong.append(f"{a} != {b}")
-    return all(frame.never(each) for each in dict.fromkeys(wrong))
-
-
-def subscript_pairs(pattern: Expr, expression: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """Subscripts of one expression with those of another that stand in the same places, operands in either order."""
-    match pattern, expression:
-        case Access(one, indices), Access(other, values) if one == other and len(indices) == len(values):
-            for index, value in zip(indices, values, strict=True):
-                if any(True for _ in accesses(index)):
-                    yield from subscript_pairs(index, value)
-                else:
-                    yield index, value
-        case _:
-            below, others = operands(pattern), operands(expression)
-            if type(pattern) is not type(expression) or len(below) != len(others) or not below:
-                return
-            if is_commutative(pattern) and _shape(below[0]) != _shape(others[0]):
-                others = others[::-1]
-            for a, b in zip(below, others, strict=True):
-                yield from subscript_pairs(a, b)
-
-
-def _shape(expression: Expr) -> tuple[object, ...]:
-    """What an expression looks like, subscripts and variables left out."""
-    match expression:
-        case Access(tensor):
-            return (tensor,)
-        case Variable():
-            return ("variable",)
-        case _:
-            if not operands(expression):
-                return (expression,)
-            return (type(expression).__name__, *(_shape(operand) for operand in operands(expression)))
+    common = shared_levels(one, other)
+    if common == min(len(one), len(other)):
+        return ""
+    low, high = sorted((one[common], other[common]))
+    for writer in definitions.writers.get(tensor, []):
+        is_between = writer[:common] == one[:common] and low <= writer[common] <= high
+        if is_between and not definitions.stores_once(tensor):
+            texts = [statement_text(definitions.statements[path].node) for path in (writer, one, other)]
+            return f"{texts[0]} stands between {texts[1]} and {texts[2]}, and writes {tensor}"
+    return ""

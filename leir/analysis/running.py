@@ -1,23 +1,21 @@
-"""The running maximum of a sum's terms: whether a program keeps one, and its elements where the sum reads them."""
+"""The running maximum of a sum's terms: whether a program keeps one, and its elements where the sum reads them.
+
+A running maximum is a recurrence: an equation M=max(M',a), where M' is what the same equation stored one term before,
+and -inf at the first term of a row. Its terms, its loops and the layout of M may be written in any way: which instance
+belongs to a term of the sum is solved from the subscripts, and proved.
+"""
 
 from dataclasses import dataclass
 
-from leir.analysis.box import Sum, as_sum, plus
-from leir.analysis.definitions import (
-    Definitions,
-    Frame,
-    Opening,
-    Values,
-    Wanted,
-    shared_levels,
-    solution,
-    subscript_pairs,
-)
+from leir.analysis.affine import affine, is_exact
+from leir.analysis.box import as_expression, as_sum
+from leir.analysis.definitions import Definitions, Opening, Wanted, definitions_of, is_ahead, why_written_between
+from leir.analysis.frames import Frame
 from leir.analysis.model import Statement
-from leir.analysis.reduction import writes_apart
-from leir.analysis.types import is_float
-from leir.edit import accesses, sole_equation, statement_at, variables_of
-from leir.names import substitute_in
+from leir.analysis.solving import Values, solution, term_values
+from leir.analysis.types import is_kept
+from leir.edit import accesses, statement_at, variables_of
+from leir.names import substitute_in, unused_variable
 from leir.printer import expression_text, statement_text
 from leir.syntax import (
     Access,
@@ -33,8 +31,16 @@ from leir.syntax import (
     Select,
     Unary,
     Variable,
-    reads,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """The terms of a row of a sum: the loops over them, the number of each in these, from 0 on, and their count."""
+
+    loops: tuple[Loop, ...]
+    number: Expr
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +48,8 @@ class RunningMaximum:
     """In the variables of a sum of exp(value-subtracted): its running maximum `previous` to a term, `current` at it and
     `last` in its row, made by the equation at `path`.
 
-    `changed`: why an operand may have changed since; empty if none has. `term`: the number of the term among the
-    operands of that equation's max.
+    `term`: the value at the recurrence, in its own variables; `changed`: why an operand may have changed since, empty
+    if none has.
     """
 
     path: Path
@@ -52,204 +58,217 @@ class RunningMaximum:
     previous: Access
     current: Access
     last: Access
+    term: Expr
     changed: str
-    term: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Recurrence:
-    """M_{..,y}=max(if_then_else(y>0,M_{..,y-1},-inf),value): the equation, its loop y and where that stands."""
+    """M=max(M',value): the equation's statement, M, M' where `goes_on` holds, and the value, with the rest opened."""
 
     statement: Statement
     target: Access
+    earlier: Access
+    goes_on: Expr
     value: Expr
-    loop: Loop
-    place: int
-    term: int
+    opening: Opening
+
+    @property
+    def text(self) -> str:
+        return statement_text(self.statement.node)
 
 
-def running_maximum(program: Program, nest: Path, loop: Loop) -> RunningMaximum | str:
-    """The running maximum of the terms that the sum of a nest takes along a loop; why there is none.
+def running_maximum(program: Program, path: Path, along: Along) -> RunningMaximum | str:
+    """The running maximum of the terms that the sum at a path takes, one after the other; why there is none.
 
     Terms are compared as they are written, then with those opened that were made ahead.
     """
-    plain = _running_maximum(program, nest, loop, opened=False)
-    return plain if isinstance(plain, RunningMaximum) else _running_maximum(program, nest, loop, opened=True)
+    plain = _running_maximum(program, path, along, opened=False)
+    return plain if isinstance(plain, RunningMaximum) else _running_maximum(program, path, along, opened=True)
 
 
-def _running_maximum(program: Program, nest: Path, loop: Loop, *, opened: bool) -> RunningMaximum | str:
-    found = sole_equation(statement_at(program, nest), nest)
-    assert found is not None
-    path, equation = found
-    text = statement_text(equation)
-    definitions = Definitions(program)
+def _running_maximum(program: Program, path: Path, along: Along, *, opened: bool) -> RunningMaximum | str:
+    equation = statement_at(program, path)
+    assert isinstance(equation, Equation)
+    text, definitions = statement_text(equation), definitions_of(program)
     frame = definitions.frame(path)
-    wanted = _spread_terms(definitions, {loop.variable}) if opened else _nothing
-    opening = Opening(definitions, wanted)
-    identity: dict[str, Expr] = {name: Variable(name) for name, _, _ in frame.variables}
-    match opening.expression(equation.value, identity, path, frame):
+    if not all(is_exact(test, frame.names()) for test in frame.where):
+        return f"a guard of {text} is not quasi-affine"
+    opening = Opening(definitions, _made_ahead(definitions, opened=opened))
+    match opening.expression(equation.value, definitions.identity(path), path, frame):
         case Call("exp", (Binary("-", value, Access() as subtracted),)):
             pass
         case _:
             return f"{text} is no sum of exp(a-D)"
-    last = _opened(definitions, subtracted, path, frame)
-    recurrence = _recurrence(definitions, last.tensor)
-    if recurrence is None:
-        return f"{expression_text(last)} in {text} is no element of a running maximum"
-    common = shared_levels(recurrence.statement.path, path)
-    if recurrence.statement.path[common] >= path[common]:
-        return f"{recurrence.target.tensor} is made after {text}"
-    place = as_sum(recurrence.target.indices[recurrence.place])
-    end = place.constant + recurrence.loop.first + recurrence.loop.extent - 1
-    at, from_first = last.indices[recurrence.place], recurrence.loop.first
-    if not frame.equal(at, Integer(end)):
-        return f"{expression_text(last)} is not the last maximum of a row, which is number {end}"
-    values = _in_frame(recurrence, last, path, frame)
+    recurrence = _recurrence(definitions, subtracted.tensor, opened=opened)
+    if recurrence is None or not is_ahead(recurrence.statement.path, path):
+        return f"{expression_text(subtracted)} in {text} is no element of a running maximum"
+    values = _instance(definitions, recurrence, value, subtracted, path, frame)
     if values is None:
-        return f"the row of {expression_text(last)} is not known by its subscripts"
-    values = _solved(recurrence, values, value, frame)
-    if values is None or not frame.equal(substitute_in(recurrence.value, values), value):
-        return (
-            f"the terms of {text} are not those of {statement_text(statement_at(program, recurrence.statement.path))}"
-        )
-    along = Sum({Variable(loop.variable): 1}, from_first - loop.first)
-    if as_sum(values[recurrence.loop.variable]) != along or loop.extent != recurrence.loop.extent:
-        return f"{text} does not go along its terms as {recurrence.target.tensor} does"
-    current = substitute_in(recurrence.target, values)
-    assert isinstance(current, Access)
-    earlier = list(current.indices)
-    earlier[recurrence.place] = plus(earlier[recurrence.place], Unary("-", Integer(1)))
-    changed = _why_changed(definitions, recurrence, path) or _why_spread_changed(definitions, opening, path)
+        return f"the terms of {text} are not those of {recurrence.text}"
+    current, previous = (_simple(substitute_in(access, values)) for access in (recurrence.target, recurrence.earlier))
+    if why := _why_no_chain(recurrence, values, subtracted, along, frame):
+        return f"{why} the terms of {text} in their order"
+    leaves = [*opening.leaves, *recurrence.opening.leaves]
+    places = (recurrence.statement.path, path)
+    reasons = (why_written_between(definitions, access.tensor, at, to) for access, at in leaves for to in places)
     return RunningMaximum(
         recurrence.statement.path,
         value,
         subtracted,
-        Access(current.tensor, tuple(earlier)),
+        previous,
         current,
-        last,
-        changed,
-        recurrence.term,
+        subtracted,
+        recurrence.value,
+        next((reason for reason in reasons if reason), ""),
     )
 
 
-def _nothing(read: Access, statement: Statement, shared: set[str]) -> bool:
-    del read, statement, shared
-    return False
-
-
-def _opened(definitions: Definitions, access: Access, path: Path, frame: Frame) -> Access:
-    """What a maximum is a copy of: the element of a running maximum, where it is one."""
-
-    def wanted(read: Access, statement: Statement, shared: set[str]) -> bool:
-        del statement, shared
-        return read.tensor == access.tensor
-
-    opening = Opening(definitions, wanted)
-    identity: dict[str, Expr] = {name: Variable(name) for name, _, _ in frame.variables}
-    found = opening.expression(access, identity, path, frame)
-    return found if isinstance(found, Access) else access
-
-
-def _recurrence(definitions: Definitions, tensor: str) -> _Recurrence | None:
-    """The one equation of a tensor, if it is a running maximum from the first term of each row on."""
-    statement = definitions.sole(tensor)
-    if statement is None or statement.guards:
-        return None
-    assert isinstance(statement.node, Equation)
-    target = statement.node.target
-    parts = _parts(statement.node)
-    if parts is None:
-        return None
-    name, first, earlier, value = parts
-    loop = next((n for _, n in statement.loops if n.variable == name), None)
-    if loop is None or loop.first != first or loop.kind not in ("L", "U"):
-        return None
-    apart = [as_sum(Binary("-", a, b)) for a, b in zip(target.indices, earlier.indices, strict=True)]
-    differ = [number for number, total in enumerate(apart) if total != Sum()]
-    if len(differ) != 1 or apart[differ[0]] != Sum({}, 1):
-        return None
-    own = as_sum(target.indices[differ[0]])
-    if dict(own.terms) != {Variable(name): 1}:
-        return None
-    if not writes_apart(definitions.program, statement.path):
-        return None
-    node = statement.node.value
-    assert isinstance(node, Call)
-    return _Recurrence(statement, target, value, loop, differ[0], 1 if node.arguments[1] is value else 0)
-
-
-def _parts(equation: Equation) -> tuple[str, int, Access, Expr] | None:
-    """y, its first value, M_{..,y-1} and the term of M_{..,y}=max(if_then_else(y>0,M_{..,y-1},-inf),term)."""
-    match equation:
-        case Equation(_, "=", Call("max", (one, other))):
-            pass
-        case _:
-            return None
-    for before, value in ((one, other), (other, one)):
-        match before:
-            case Select(Binary(">" | "<" as op, left, right), Access() as earlier, Unary("-", Real(infinity))) if (
-                infinity == float("inf") and earlier.tensor == equation.target.tensor
-            ):
-                beyond = as_sum(Binary("-", left, right) if op == ">" else Binary("-", right, left))
-            case _:
-                continue
-        match list(beyond.terms.items()):
-            case [(Variable(name), 1)]:
-                return name, -beyond.constant, earlier, value
-            case _:
-                pass
-    return None
-
-
-def _spread_terms(definitions: Definitions, over: set[str]) -> Wanted:
-    """Opens what a sum's terms are computed from ahead of it, element by element."""
+def _made_ahead(definitions: Definitions, *, opened: bool) -> Wanted:
+    """Opens what depends on a running maximum, copies of it if exact; if `opened`, other stores that are exact too."""
 
     def wanted(access: Access, statement: Statement, shared: set[str]) -> bool:
         del shared
         node = statement.node
-        is_store = isinstance(node, Equation) and node.op == "=" and not reads(node.value, access.tensor)
-        return is_store and bool(variables_of(access) & over) and is_float(definitions.dtypes[access.tensor])
+        assert isinstance(node, Equation)
+        if node.op != "=" or _is_recurrent(definitions, access.tensor):
+            return False
+        kept = is_kept(node.value, definitions.dtypes[access.tensor], definitions.dtypes)
+        follows = definitions.depends_on(access.tensor, lambda e: _is_recurrent(definitions, e.target.tensor))
+        return (kept and (opened or follows)) or (follows and not isinstance(node.value, Access))
 
     return wanted
 
 
-def _why_spread_changed(definitions: Definitions, opening: Opening, path: Path) -> str:
-    """Why an operand of a term that is computed ahead may have changed before the sum."""
-    for access, reader in opening.leaves:
-        common = shared_levels(reader, path)
-        for writer in definitions.writers.get(access.tensor, []):
-            if reader != path and writer[:common] == path[:common] and reader[common] <= writer[common] <= path[common]:
-                shown = statement_text(definitions.statements[writer].node)
-                return f"{shown} stands between a term and the sum, and writes {access.tensor}"
+def _is_recurrent(definitions: Definitions, tensor: str) -> bool:
+    """Whether a tensor has one equation, which depends on the tensor itself."""
+    statement = definitions.sole(tensor)
+    if statement is None or not isinstance(statement.node, Equation):
+        return False
+    read = dict.fromkeys(access.tensor for access in accesses(statement.node.value))
+    return any(definitions.depends_on(name, lambda e: e.target.tensor == tensor) for name in read)
+
+
+def _recurrence(definitions: Definitions, tensor: str, *, opened: bool) -> _Recurrence | None:
+    """The one equation of a tensor, if it stores the maximum of a term and of what it stored before."""
+    statement = definitions.sole(tensor)
+    if statement is None or not definitions.stores_once(tensor):
+        return None
+    equation, path = statement.node, statement.path
+    assert isinstance(equation, Equation)
+    frame = definitions.frame(path)
+    if not all(is_exact(test, frame.names()) for test in frame.where):
+        return None
+    opening = Opening(definitions, _operands(definitions, tensor, opened=opened))
+    match opening.expression(equation.value, definitions.identity(path), path, frame):
+        case Call("max", (one, other)):
+            pass
+        case _:
+            return None
+    for before, value in ((one, other), (other, one)):
+        found = _before(before, tensor)
+        if found is not None and tensor not in {access.tensor for access in accesses(value)}:
+            return _Recurrence(statement, equation.target, *found, value, opening)
+    return None
+
+
+def _operands(definitions: Definitions, tensor: str, *, opened: bool) -> Wanted:
+    """Opens what stands between an equation and what it stored before, and its terms if they are to be `opened`."""
+
+    def wanted(access: Access, statement: Statement, shared: set[str]) -> bool:
+        del shared
+        node = statement.node
+        assert isinstance(node, Equation)
+        if node.op != "=" or access.tensor == tensor:
+            return False
+        back = definitions.depends_on(access.tensor, lambda e: e.target.tensor == tensor)
+        return (opened or back) and is_kept(node.value, definitions.dtypes[access.tensor], definitions.dtypes)
+
+    return wanted
+
+
+def _before(expression: Expr, tensor: str) -> tuple[Access, Expr] | None:
+    """M' and the condition of if_then_else(condition,M',-inf), or of the same the other way round."""
+    match expression:
+        case Select(test, Access() as earlier, Unary("-", Real(infinity))) if infinity == float("inf"):
+            found = earlier, test
+        case Select(test, Unary("-", Real(infinity)), Access() as earlier) if infinity == float("inf"):
+            found = earlier, Unary("!", test)
+        case _:
+            return None
+    return found if found[0].tensor == tensor else None
+
+
+def _instance(
+    definitions: Definitions, recurrence: _Recurrence, value: Expr, last: Access, path: Path, frame: Frame
+) -> dict[str, Expr] | None:
+    """The values of the recurrence's variables where its term is the sum's value.
+
+    Rows on which terms do not depend are those of the last maximum.
+    """
+    shared = definitions.shared(recurrence.statement.path, path)
+    known: Values = {name: Variable(name) for name in sorted(shared)}
+    loops = {n.variable: n for _, n in recurrence.statement.loops if n.variable not in shared}
+    inside = variables_of(recurrence.value) - shared
+    other = {name: loop for name, loop in loops.items() if name not in inside}
+    rows: dict[str, Expr] | None = dict(known)
+    if other:
+        pairs = list(zip(recurrence.target.indices, last.indices, strict=True))
+        pairs = [(p, v) for p, v in pairs if variables_of(p) & other.keys() and not variables_of(p) & inside]
+        rows = solution([p for p, _ in pairs], [v for _, v in pairs], known, other, frame)
+    if rows is None or not other.keys() <= rows.keys():
+        return None
+    own = {name: loop for name, loop in loops.items() if name in inside}
+    values = term_values(recurrence.value, value, rows, own, frame)
+    return values if values is not None and loops.keys() <= values.keys() else None
+
+
+def _why_no_chain(recurrence: _Recurrence, values: dict[str, Expr], last: Access, along: Along, frame: Frame) -> str:
+    """Why the instances of a recurrence that belong to the terms of a row do not follow one another to its last.
+
+    The first takes nothing from before; each other, what the one before it stored; what the last stored is `last`.
+    """
+    names, text = frame.names(), recurrence.text
+    number = affine(along.number, names)
+    goes_on = substitute_in(recurrence.goes_on, values)
+    if number is None or not is_exact(goes_on, names):
+        return f"{text} goes on under a condition that is not quasi-affine"
+    first, end = Integer(0), Integer(along.count - 1)
+    is_first, is_last = (Binary("==", along.number, place) for place in (first, end))
+    starts = Frame(frame.variables, (*frame.where, is_first))
+    continues = Frame(frame.variables, (*frame.where, Binary(">", along.number, first)))
+    if not starts.nowhere(goes_on):
+        return f"{text} does not start at the first of"
+    if not continues.always(goes_on):
+        return f"{text} starts anew within"
+    if not Frame(frame.variables, (*frame.where, is_last)).equal(substitute_in(recurrence.target, values), last):
+        return f"{expression_text(last)} is not the last maximum of {text} for"
+    if not _follows(recurrence, values, along, frame):
+        return f"{text} does not go along"
     return ""
 
 
-def _solved(recurrence: _Recurrence, rows: Values, value: Expr, frame: Frame) -> dict[str, Expr] | None:
-    """The values of the recurrence's variables where its term is the value, by subscripts in the same places."""
-    name = recurrence.loop.variable
-    pairs = [(own, other) for own, other in subscript_pairs(recurrence.value, value) if name in variables_of(own)]
-    found = solution([a for a, _ in pairs], [b for _, b in pairs], rows, {name: recurrence.loop}, frame)
-    return found if found is not None and name in found else None
+def _follows(recurrence: _Recurrence, values: dict[str, Expr], along: Along, frame: Frame) -> bool:
+    """Whether each term's recurrence reads what that of the term before it stored, in the same row of the sum."""
+    taken = {*frame.names(), *(loop.variable for _, loop in recurrence.statement.loops)}
+    before: dict[str, Expr] = {}
+    for loop in along.loops:
+        fresh = unused_variable(taken)
+        taken.add(fresh)
+        before[loop.variable] = Variable(fresh)
+    copies = tuple(
+        (e.name, n.first, n.extent)
+        for e, n in zip(before.values(), along.loops, strict=True)
+        if isinstance(e, Variable)
+    )
+    one_less = Binary("==", substitute_in(along.number, before), Binary("-", along.number, Integer(1)))
+    there = tuple(substitute_in(test, before) for test in frame.where)
+    both = Frame((*frame.variables, *copies), (*frame.where, *there, one_less))
+    stored = substitute_in(substitute_in(recurrence.target, values), before)
+    return both.equal(stored, substitute_in(recurrence.earlier, values))
 
 
-def _in_frame(recurrence: _Recurrence, last: Access, path: Path, frame: Frame) -> dict[str, Expr] | None:
-    """The values of the recurrence's row variables in the row whose last maximum is read at a path."""
-    common = shared_levels(recurrence.statement.path, path)
-    shared = {n.variable for where, n in recurrence.statement.loops if len(where) <= common}
-    loops = {n.variable: n for _, n in recurrence.statement.loops if n.variable not in shared and n != recurrence.loop}
-    places = [n for n in range(len(last.indices)) if n != recurrence.place]
-    patterns, values = ([access.indices[n] for n in places] for access in (recurrence.target, last))
-    known: dict[str, Expr] = {name: Variable(name) for name in sorted(shared)}
-    return solution(patterns, values, known, loops, frame)
-
-
-def _why_changed(definitions: Definitions, recurrence: _Recurrence, path: Path) -> str:
-    """Why an operand of the terms may have changed between the running maximum and the sum."""
-    own = recurrence.statement.path
-    common = shared_levels(own, path)
-    for tensor in dict.fromkeys(access.tensor for access in accesses(recurrence.value)):
-        for writer in definitions.writers.get(tensor, []):
-            if writer[:common] == own[:common] and own[common] <= writer[common] <= path[common]:
-                shown = statement_text(definitions.statements[writer].node)
-                return f"{shown} stands between the running maximum and the sum, and writes {tensor}"
-    return ""
+def _simple(access: Expr) -> Access:
+    """The access with its subscripts as sums, where they read nothing."""
+    assert isinstance(access, Access)
+    return Access(access.tensor, tuple(i if any(accesses(i)) else as_expression(as_sum(i)) for i in access.indices))

@@ -1,131 +1,226 @@
-"""The first two nests of a softmax: the maximum of each row, and the sum of exp(a-maximum) over it."""
+"""The two reductions of a softmax: the maximum of each row, and the sum of exp(a-maximum) over the same terms.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+Both are looked at by meaning: what the sum's terms are made of is opened (`leir.analysis.definitions`), so that
+exponentials and scores may be stored in between, loops split, fused or in another order, and layouts differ.
+"""
 
-from leir.analysis.flow import Origin
-from leir.analysis.matching import matching_values
-from leir.edit import (
-    equation_paths,
-    loops_around,
-    nested,
-    perfect_nest,
-    replace_at,
-    sole_equation,
-    statement_at,
-    variables_of,
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leir.analysis.affine import affine, condition, is_exact
+from leir.analysis.definitions import (
+    Definitions,
+    Opening,
+    Reduction,
+    Wanted,
+    definitions_of,
+    why_written_between,
 )
+from leir.analysis.frames import Frame
+from leir.analysis.isl import TooHard, conjunction
+from leir.analysis.model import Statement
+from leir.analysis.reduction import Accumulation, accumulation_at
+from leir.analysis.relations import wrong_instance
+from leir.analysis.solving import Values, solution, term_values
+from leir.analysis.types import is_kept
+from leir.edit import variables_of
 from leir.names import substitute_in
-from leir.syntax import Access, Binary, Call, Equation, Expr, Guard, Loop, Path, Program, Variable
+from leir.printer import expression_text, statement_text
+from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Program, Real, Select
+
+
+class NotFound(Exception):
+    """A piece of the pattern is not there, or not provably so: the message is the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """exp(score-maximum), or exp(score-maximum-log(total))."""
+
+    score: Expr
+    maximum: Access
+    total: Access | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """The two nests as one, in the loop variables of one of them.
+    """The maximum and the sum. `target`: the sum's element in the variables of the maximum's loops.
 
-    `levels`: its loops and guards; `rows` those around a row's work, `within` those of the reduction. `value`: the `a`
-    of both. `maximum`, `total`: the accesses to D and E. `origins`: where their equations come from.
+    `changed`: why a term may have changed between the two; empty if none has.
     """
 
-    levels: tuple[Loop | Guard, ...]
-    rows: tuple[Loop | Guard, ...]
-    within: tuple[Loop | Guard, ...]
-    value: Expr
-    maximum: Access
-    total: Access
-    origins: tuple[Origin, Origin]
+    maximum: Accumulation
+    sum: Accumulation
+    target: Access
+    changed: str
+
+    @property
+    def value(self) -> Expr:
+        """The `a` of both, in the variables of the maximum's loops."""
+        return self.maximum.equation.value
 
 
-def _divided(
-    levels: Sequence[Loop | Guard], maximum: Access
-) -> tuple[tuple[Loop | Guard, ...], tuple[Loop | Guard, ...]]:
-    """The levels around a row's work and those of its reduction, each in their order.
+def softmax_at(program: Program, maximum: Path, total: Path) -> Softmax:
+    """The reductions at two paths as a softmax. Raises NotFound.
 
-    A guard belongs to the reduction if it reads a variable of it, or follows a guard that does and may protect it.
+    Whether each is a full reduction is for the caller to prove.
     """
-    rows: list[Loop | Guard] = []
-    within: list[Loop | Guard] = []
-    reduced = {level.variable for level in levels if isinstance(level, Loop)} - variables_of(maximum)
-    for level in levels:
-        match level:
-            case Loop(variable=variable):
-                inner = variable in reduced
-            case Guard(condition):
-                inner = bool(variables_of(condition) & reduced) or any(isinstance(other, Guard) for other in within)
-        (within if inner else rows).append(level)
-    return tuple(rows), tuple(within)
-
-
-def equations_of(program: Program, maximum: Path, total: Path) -> tuple[tuple[Path, Equation], tuple[Path, Equation]]:
-    """The equations of the two nests, which hold one each, with their paths."""
-    first, second = (sole_equation(statement_at(program, path), path) for path in (maximum, total))
+    first, second = accumulation_at(program, maximum), accumulation_at(program, total)
     assert first is not None and second is not None
-    return first, second
+    for opened in (False, True):
+        try:
+            return _softmax(program, first, second, opened=opened)
+        except NotFound:
+            if opened:
+                raise
+    raise AssertionError
 
 
-def is_pair(maximum: Equation, total: Equation) -> bool:
-    """Whether two equations look like a row's maximum and its sum of exponentials: cheap, and no proof."""
-    return maximum.op == "max=" and terms_of_sum(total, maximum.target.tensor) is not None
+def _softmax(program: Program, first: Accumulation, second: Accumulation, *, opened: bool) -> Softmax:
+    """`opened`: whether scores that both read are opened too, not only what depends on the maximum."""
+    definitions = definitions_of(program)
+    highest, path = first.equation.target.tensor, second.path
+    text, frame = statement_text(second.equation), definitions.frame(path)
+    if not all(is_exact(test, frame.names()) for test in frame.where):
+        raise NotFound(f"a guard of {text} is not quasi-affine")
+    opening = Opening(definitions, terms_of(definitions, highest, opened=opened))
+    term = opening.expression(second.equation.value, definitions.identity(path), path, frame)
+    found = exponential(term, opening.reductions)
+    if found is None or found.total or found.maximum.tensor != highest:
+        shown = f"{expression_text(term)}, the term of {text}"
+        raise NotFound(f"{shown} is no exp(a-{highest}), with {highest} the finished maximum of a row")
+    own = Opening(definitions, terms_of(definitions, highest, opened=opened))
+    score = own.expression(
+        first.equation.value, definitions.identity(first.path), first.path, definitions.frame(first.path)
+    )
+    reduction = opening.reductions[found.maximum]
+    values = instance_of(reduction, reduction.values, score, found.score, frame)
+    if values is None:
+        shown = f"{expression_text(found.score)}, from which {text} subtracts {expression_text(found.maximum)}"
+        raise NotFound(f"{shown}, is no term of {statement_text(first.equation)} in that row")
+    prove_same_terms(reduction.statement, values, frame, text)
+    target = _target(definitions, first, second, found.maximum)
+    leaves = [*opening.leaves, *own.leaves]
+    reasons = (why_written_between(definitions, access.tensor, at, first.path) for access, at in leaves)
+    return Softmax(first, second, target, next((reason for reason in reasons if reason), ""))
 
 
-def terms_of_sum(equation: Equation, maximum: str) -> tuple[Expr, Access] | None:
-    """`a` and the access to the maximum, of `+= exp(a-D_{...})`."""
-    match equation:
-        case Equation(_, "+=", Call("exp", (Binary("-", value, Access(tensor) as access),))) if tensor == maximum:
-            return value, access
+def _target(definitions: Definitions, first: Accumulation, second: Accumulation, maximum: Access) -> Access:
+    """The sum's element in the row of the maximum that its terms subtract. Raises NotFound."""
+    shared = definitions.shared(first.path, second.path)
+    own = variables_of(second.equation.target) - shared
+    statement = definitions.statements[second.path]
+    if own != variables_of(maximum) - shared:
+        raise NotFound(f"{statement_text(second.equation)} has other rows than {expression_text(maximum)}")
+    loops = {loop.variable: loop for _, loop in statement.loops if loop.variable not in shared}
+    known: Values = {name: value for name, value in definitions.identity(first.path).items() if name in shared}
+    places = first.equation.target.indices
+    rows = solution(maximum.indices, places, known, loops, definitions.frame(first.path))
+    if rows is None or not own <= rows.keys():
+        raise NotFound(f"the rows of {expression_text(second.equation.target)} are not known by its subscripts")
+    target = substitute_in(second.equation.target, rows)
+    assert isinstance(target, Access)
+    return target
+
+
+def terms_of(definitions: Definitions, maximum: str, *, opened: bool) -> Wanted:
+    """Opens what depends on a maximum, and scores too if they are to be `opened`, those that no store has rounded."""
+
+    def wanted(access: Access, statement: Statement, shared: set[str]) -> bool:
+        del shared
+        assert isinstance(statement.node, Equation)
+        value, stored = statement.node.value, definitions.dtypes[access.tensor]
+        kept = statement.node.op == "=" and is_kept(value, stored, definitions.dtypes)
+        if not kept and statement.node.op == "=" and isinstance(value, Access):
+            return False  # a copy of the maximum that is not the maximum
+        return (opened and kept) or follows(definitions, access.tensor, maximum)
+
+    return wanted
+
+
+def follows(definitions: Definitions, tensor: str, maximum: str | None) -> bool:
+    """Whether a tensor depends on a maximum, or on the one of the given name."""
+    return definitions.depends_on(tensor, lambda e: e.op == "max=" and maximum in (None, e.target.tensor))
+
+
+def may_be_exponential(definitions: Definitions, expression: Expr) -> bool:
+    """Whether an expression is exp of something, or an element of what one equation fills with such: no proof."""
+    seen: set[str] = set()
+    while isinstance(expression, Access):
+        statement = definitions.sole(expression.tensor)
+        if statement is None or expression.tensor in seen:
+            return False
+        assert isinstance(statement.node, Equation)
+        seen.add(expression.tensor)
+        expression = statement.node.value
+    return isinstance(expression, Call) and expression.function == "exp"
+
+
+def exponential(expression: Expr, reductions: Mapping[Access, Reduction]) -> Exponential | None:
+    """The parts of exp(a-D), where D is a maximum; E may be in it as a logarithm, as a log-softmax has it."""
+    match expression:
+        case Call("exp", (Binary("-", Binary("-", score, Access() as maximum), Call("log", (Access() as total,))),)):
+            found = Exponential(score, maximum, total)
+        case Call("exp", (Binary("-", score, Access() as maximum),)):
+            found = Exponential(score, maximum)
+        case Call("exp", (Binary("-", score, subtracted),)) if (both := _log_sum_exp(subtracted)) is not None:
+            found = Exponential(score, *both)
+        case _:
+            return None
+    is_maximum = found.maximum in reductions and reductions[found.maximum].equation.op == "max="
+    is_sum = found.total is None or found.total in reductions
+    return found if is_maximum and is_sum else None
+
+
+def _log_sum_exp(expression: Expr) -> tuple[Access, Access] | None:
+    """D and E of D+log(E), which may be kept from an infinite D."""
+    match expression:
+        case Binary("+", Access() as maximum, Call("log", (Access() as total,))):
+            return maximum, total
+        case Binary("+", Call("log", (Access() as total,)), Access() as maximum):
+            return maximum, total
+        case Select(Binary("==", Call("abs", (one,)), Real(math.inf)), other, finite) if one == other:
+            both = _log_sum_exp(finite)
+            return both if both is not None and both[0] == one else None
         case _:
             return None
 
 
-def softmax_at(program: Program, maximum_nest: Path, sum_nest: Path) -> Softmax | None:
-    """The two nests in the variables of the one whose loops can express the other's; None if they are no softmax.
+def instance_of(found: Reduction, rows: Values, terms: Expr, score: Expr, frame: Frame) -> dict[str, Expr] | None:
+    """The values of all variables of a reduction in the instance whose term, in its variables, is a score of a frame.
 
-    Whether each is a full reduction, and whether both take the same terms, is for the caller to prove.
+    `rows`: those that the row fixes. None where they are not found.
     """
-    (first_path, first), (second_path, second) = equations_of(program, maximum_nest, sum_nest)
-    terms = terms_of_sum(second, first.target.tensor)
-    if terms is None:
-        return None
-    paths = (first_path, second_path)
-    patterns = ((first.value, first.target), terms)
-    nests = [[level for _, level in perfect_nest(statement_at(program, path))] for path in (maximum_nest, sum_nest)]
-    variables = [[level.variable for level in nest if isinstance(level, Loop)] for nest in nests]
-    for kept, other in ((0, 1), (1, 0)):
-        values = matching_values(patterns[other], patterns[kept], variables[other])
-        if values is None:
-            continue
-        value, maximum = patterns[kept]
-        total = substitute_in(second.target, values if other == 1 else {})
-        assert isinstance(maximum, Access) and isinstance(total, Access)
-        rows = variables_of(maximum) & set(variables[kept])
-        if variables_of(total) & set(variables[kept]) != rows:
-            return None
-        around = [tuple(Variable(loop.variable) for loop in loops_around(program, path)) for path in paths]
-        moved = tuple(values.get(v.name, v) for v in around[other])
-        origins = Origin(paths[0], moved if other == 0 else around[0]), Origin(paths[1], moved if other else around[1])
-        return Softmax(tuple(nests[kept]), *_divided(nests[kept], maximum), value, maximum, total, origins)
-    return None
+    loops = {loop.variable: loop for _, loop in found.statement.loops if loop.variable not in rows}
+    values = term_values(terms, score, rows, loops, frame)
+    return values if values is not None and loops.keys() <= values.keys() else None
 
 
-def in_one_nest(
-    program: Program, maximum_nest: Path, sum_nest: Path, softmax: Softmax
-) -> tuple[Program, Program, dict[Path, Origin]]:
-    """The program with its sum taken of `a` alone, the same with both reductions in one nest, and where its equations
-    come from.
+def prove_same_terms(statement: Statement, values: Values, frame: Frame, other: str) -> None:
+    """That a frame's points are the instances of a reduction, each once, under `values`. Raises NotFound.
 
-    Without exp and maximum the two compare by the flow of values: what the sum needs of the maximum, an online softmax
-    provides by rescaling.
+    `other`: what takes its terms at the points of the frame, in words.
     """
-    _, (path, second) = equations_of(program, maximum_nest, sum_nest)
-    terms = terms_of_sum(second, softmax.maximum.tensor)
-    assert terms is not None
-    before = replace_at(program, path, replace(second, value=terms[0]))
-    pair = (Equation(softmax.maximum, "max=", softmax.value), Equation(softmax.total, "+=", softmax.value))
-    after = replace_at(replace_at(before, sum_nest), maximum_nest, *nested(softmax.levels, pair))
-    body = (*maximum_nest, *(0 for _ in softmax.levels[1:]))
-    both = dict(zip(((*body, 0), (*body, 1)), softmax.origins, strict=True))
-    replaced = {origin.path for origin in softmax.origins}
-    others = [old for old in equation_paths(before) if old not in replaced]
-    kept = zip((new for new in equation_paths(after) if new not in both), others, strict=True)
-    same = {new: Origin(old, tuple(Variable(n.variable) for n in loops_around(after, new))) for new, old in kept}
-    return before, after, {**same, **both}
+    text = statement_text(statement.node)
+    names = statement.names("y")
+    if not all(is_exact(guard.condition, names) for _, guard in statement.guards):
+        raise NotFound(f"a guard of {text} is not quasi-affine")
+    inside = [f"{n.first} <= {names[n.variable]} < {n.first + n.extent}" for _, n in statement.loops]
+    inside += [condition(guard.condition, names) for _, guard in statement.guards]
+    own = frame.names()
+    targets = [affine(values[loop.variable], own) for _, loop in statement.loops]
+    if None in targets:
+        raise NotFound(f"the terms of {text} are not found by quasi-affine subscripts")
+    whole = f"{{ S[{','.join(names.values())}] : {conjunction(inside)} }}"
+    moved = ",".join(target for target in targets if target is not None)
+    piece = f"{{ A[{','.join(own.values())}] -> S[{moved}] : {conjunction(frame.domain())} }}"
+    try:
+        wrong = wrong_instance(whole, piece)
+    except TooHard as reason:
+        raise NotFound(f"whether {text} has the same terms is too hard to say: {reason}") from None
+    if wrong is not None:
+        why, point = wrong
+        where = ", ".join(f"{n.variable}={value}" for (_, n), value in zip(statement.loops, point, strict=True))
+        how = {"no longer runs": "has a term of its own", "did not run before": "lacks a term"}.get(why, why)
+        raise NotFound(f"{text} {how} at {where}, where {other} differs")

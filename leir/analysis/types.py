@@ -9,6 +9,7 @@ has the value of its folding and takes the computing type of what it meets. Choi
 - a literal base of `**` is a float where the exponent makes it one (`2**X_i`, not `2**3`).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
@@ -38,6 +39,7 @@ from leir.syntax import (
 COMPARISONS: tuple[BinaryOp, ...] = ("<", "<=", ">", ">=", "==", "!=")
 INTEGERS: tuple[DType, ...] = ("i8", "i32", "i64")
 _LADDER: tuple[DType, ...] = ("bool", "i8", "i32", "i64", "f32", "f64")
+_EVERY_FLOAT = 256  # the integers up to it are numbers of every float type
 _SMALLEST: dict[DType, int] = {"i8": -(2**7), "i32": -(2**31), "i64": -(2**63)}
 
 
@@ -108,6 +110,28 @@ def is_integer(kind: Type) -> bool:
     if isinstance(kind, Weak):
         return isinstance(kind.value, int) and not isinstance(kind.value, bool)
     return kind in INTEGERS
+
+
+def is_kept(expression: Expr, stored: DType, tensors: Mapping[str, DType]) -> bool:
+    """Whether a float is the same once it is stored as a dtype: it needs no rounding, provably."""
+    kind = type_of(expression, tensors)
+    if not is_float(kind):
+        return False
+    if computing_type(stored) == stored:
+        return strong(promote(kind, stored)) == stored
+    match expression:
+        case Access(tensor):
+            return tensors.get(tensor) == stored
+        case Cast(dtype):
+            return dtype == stored
+        case Real(value):
+            return value == math.inf or (value <= _EVERY_FLOAT and value == math.floor(value))
+        case Unary("-", operand) | Call("abs", (operand,)):
+            return is_kept(operand, stored, tensors)
+        case Call("max" | "min", (left, right)) | Select(_, left, right):
+            return is_kept(left, stored, tensors) and is_kept(right, stored, tensors)
+        case _:
+            return False
 
 
 def is_boolean(kind: Type) -> bool:

@@ -42,17 +42,17 @@ from leir.analysis.access import tensors
 from leir.analysis.attention import (
     Attention,
     Inner,
-    Match,
-    NotFound,
     may_be_weighted_sum,
     read_elsewhere,
     tensor_written,
     why_changed,
 )
+from leir.analysis.attention_search import Match
 from leir.analysis.definitions import shared_levels
 from leir.analysis.kernels import BYTES
 from leir.analysis.ranges import ranges
 from leir.analysis.reduction import why_not_reduction, writes_apart
+from leir.analysis.softmax import NotFound
 from leir.analysis.types import computing_type, promote, strong, type_of
 from leir.edit import (
     accesses,
@@ -63,6 +63,7 @@ from leir.edit import (
     statements_at,
     walk,
     with_operands,
+    without,
 )
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
 from leir.printer import equation_text, expression_text, header_text
@@ -207,7 +208,7 @@ class FlashattentionWoTiling(Strategy):
         yield Fact("block-leaves-a-loop", fits, shown)
         yield _scores_serve(program, found)
         yield _read_later(program, found)
-        why = why_changed(match, found)
+        why = why_changed(match.definitions, found)
         shown = "nothing writes an operand between its old place and that of the pass"
         yield Fact("operands-are-unchanged", not why, why or shown)
         yield _rows_apart(self.rewrite(program), found)
@@ -517,22 +518,5 @@ def _with_pass(
 ) -> Program:
     """The program with the pass for the nest, without the equations that serve it alone, and what only held them."""
     gone = {tensor_written(program, path) for path in found.opened} - set(stored)
-    removed = set(found.opened)
-
-    def kept(body: tuple[Stmt, ...], path: Path) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for number, statement in enumerate(body):
-            here = (*path, number)
-            if here == nest:
-                result += new
-            elif here in removed or (isinstance(statement, Alloc) and statement.tensor in gone):
-                continue
-            elif isinstance(statement, Loop | Guard):
-                below = kept(statement.body, here)
-                holds = any(not isinstance(s, Alloc) for s in below)
-                result += [replace(statement, body=below)] if holds else []
-            else:
-                result.append(statement)
-        return tuple(result)
-
-    return replace(program, body=kept(program.body, ()))
+    declared = (path for path, s in walk(program) if isinstance(s, Alloc) and s.tensor in gone)
+    return without(program, {*found.opened, *declared}, {nest: new})

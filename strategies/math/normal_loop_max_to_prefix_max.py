@@ -3,10 +3,12 @@
     Before    K^{n}_{x}L^{m}_{y}[D_{x} max=a;]
     After     K^{n}_{x}L^{m}_{y}[M_{x,y}=max(if_then_else(y>0,M_{x,y-1},-inf),a);] K^{n}_{x}[D_{x}=M_{x,m-1};]
 
-Element y of a row of M is the maximum of its terms up to y. The rows' loops come first, with their guards.
+Element y of a row of M is the maximum of its terms up to y. In a nest of its own the rows' loops come first, with their
+guards; in one that holds more, nothing moves. Several loops over the terms, split or tiled ones, number them in the
+order in which they are taken.
 
-Legal when: the nest is all of the maximum, taken over one serial loop without a guard of its own; each row has an
-element of its own.
+Legal when: `path` holds all of the maximum, taken over serial loops, with the same number of terms in each row; nothing
+reads it before it is complete; each row has an element of its own.
 
 Pays when: another reduction over the same loop needs the maximum: relative to the running one it can go along with it,
 where it had to wait for the last term. Alone it only takes storage.
@@ -19,16 +21,16 @@ Inverse: none.
 from collections.abc import Iterator
 from typing import ClassVar
 
-from leir.analysis.reduction import why_not_reduction
-from leir.edit import dtypes, replace_at, walk
+from leir.analysis.reduction import accumulation_at, accumulations, why_not_reduction
+from leir.edit import dtypes, walk
 from leir.names import tensor_names, unused_tensor
 from leir.printer import header_text
-from leir.syntax import Call, Equation, Guard, Loop, Path, Program, Select, reads
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text, statement_or_none
+from leir.syntax import Call, Equation, Path, Program, Select, reads
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text
 from strategies.prefixes import (
     MINUS_INFINITY,
     declared,
-    nests_of,
+    read_when_done,
     rows_apart,
     scan_at,
     scan_terms,
@@ -94,26 +96,26 @@ class NormalLoopMaxToPrefixMax(Strategy):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator["NormalLoopMaxToPrefixMax"]:
-        yield from (cls(path=path) for path, _ in nests_of(program, "max="))
+        yield from (cls(path=path) for path in accumulations(program, "max="))
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        is_nest = isinstance(statement_or_none(program, self.path), Loop | Guard)
-        why = why_not_reduction(program, self.path, "max=") if is_nest else describe_at(program, self.path)
-        yield Fact("nest-is-a-full-maximum", not why, why or f"the nest at {path_text(self.path)} is all of a maximum")
+        shown = describe_at(program, self.path)
+        why = why_not_reduction(program, self.path, "max=") if accumulation_at(program, self.path) else shown
+        yield Fact("nest-is-a-full-maximum", not why, why or f"{shown}, and all of a maximum")
         why = why_not_scan(program, self.path)
         scan = None if why else scan_at(program, self.path)
-        shown = f"the terms follow one another along {header_text([scan.loop])}" if scan else why
-        yield Fact("one-serial-loop-is-reduced", not why, shown)
+        shown = f"{scan.along.count} terms follow one another along {header_text(scan.along.loops)}" if scan else why
+        yield Fact("terms-follow-one-another", not why, shown)
         assert scan is not None
+        yield read_when_done(program, scan)
         yield rows_apart(self.rewrite(program), scan.equation.target)
 
     def rewrite(self, program: Program) -> Program:
         scan, running = scan_at(program, self.path), unused_tensor(program)
         before = Select(scan.has_earlier(), scan.element(running, -1), MINUS_INFINITY)
         now = Equation(scan.element(running, 0), "=", Call("max", (before, scan.equation.value)))
-        nests = scan.nests(now, Equation(scan.equation.target, "=", scan.last(running)))
-        dtype = dtypes(program)[scan.equation.target.tensor]
-        return declared(replace_at(program, self.path, *nests), running, dtype, scan.shape())
+        after = scan.replaced(program, now, Equation(scan.equation.target, "=", scan.last(running)))
+        return declared(after, running, dtypes(program)[scan.equation.target.tensor], scan.shape())
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         (running,) = tensor_names(after) - tensor_names(before)

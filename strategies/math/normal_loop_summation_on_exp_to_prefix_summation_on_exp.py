@@ -9,8 +9,9 @@
 Element y of a row of Z is the sum of its terms up to y, relative to M_{x,y}: where a term raises the maximum, what was
 summed before is rescaled by f. The last maximum is the full one, so the last sum is the sum.
 
-Legal when: the nest is all of the sum, taken over one serial loop without a guard of its own; its terms are exp(a-D)
-with D the last running maximum of the same a, term by term; no operand of a changes between; each row has an element
+Legal when: `path` holds all of the sum, taken over serial loops, with the same number of terms in each row; its terms
+are exp(a-D) with D the last running maximum of the same a, term by term, however either is written; the running maxima
+are still there; no operand of a changes between; nothing reads the sum before it is complete; each row has an element
 of its own. A row may begin with -inf: both exponentials are guarded where their difference would be inf-inf, unless a
 is bounded below.
 
@@ -26,20 +27,21 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
+from leir.analysis.definitions import definitions_of
 from leir.analysis.ranges import ranges
-from leir.analysis.reduction import why_not_reduction
+from leir.analysis.reduction import accumulation_at, accumulations, why_not_reduction
 from leir.analysis.running import RunningMaximum, running_maximum
+from leir.analysis.softmax import may_be_exponential
 from leir.analysis.types import computing_type
-from leir.edit import dtypes, replace_at
+from leir.edit import dtypes
 from leir.names import tensor_names, unused_tensor
 from leir.printer import expression_text, header_text
-from leir.syntax import Binary, Call, Equation, Expr, Guard, Loop, Path, Place, Program, Real, Select
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from leir.syntax import Binary, Call, Equation, Expr, Path, Program, Real, Select
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at
 from strategies.prefixes import (
     MINUS_INFINITY,
     declared,
-    has_exponential,
-    nests_of,
+    read_when_done,
     rows_apart,
     scan_at,
     scan_terms,
@@ -106,20 +108,22 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator["NormalLoopSummationOnExpToPrefixSummationOnExp"]:
-        for path, equation in nests_of(program, "+="):
-            if has_exponential(program, equation.value):
+        definitions = definitions_of(program)
+        for path in accumulations(program, "+="):
+            found = accumulation_at(program, path)
+            if found is not None and may_be_exponential(definitions, found.equation.value):
                 yield cls(path=path)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        is_nest = isinstance(statement_or_none(program, self.path), Loop | Guard)
-        why = why_not_reduction(program, self.path, "+=") if is_nest else describe_at(program, self.path)
-        yield Fact("nest-is-a-full-sum", not why, why or f"the nest at {path_text(self.path)} is all of a sum")
+        shown = describe_at(program, self.path)
+        why = why_not_reduction(program, self.path, "+=") if accumulation_at(program, self.path) else shown
+        yield Fact("nest-is-a-full-sum", not why, why or f"{shown}, and all of a sum")
         why = why_not_scan(program, self.path)
         scan = None if why else scan_at(program, self.path)
-        shown = f"the terms follow one another along {header_text([scan.loop])}" if scan else why
-        yield Fact("one-serial-loop-is-reduced", not why, shown)
+        shown = f"{scan.along.count} terms follow one another along {header_text(scan.along.loops)}" if scan else why
+        yield Fact("terms-follow-one-another", not why, shown)
         assert scan is not None
-        found = running_maximum(program, self.path, scan.loop)
+        found = running_maximum(program, scan.path, scan.along)
         if isinstance(found, str):
             yield Fact("running-maximum-is-at-hand", False, found)
             return
@@ -127,6 +131,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         yield Fact("running-maximum-is-at-hand", True, shown)
         shown = "nothing writes an operand of the terms between the running maximum and the sum"
         yield Fact("operands-are-unchanged", not found.changed, found.changed or shown)
+        yield read_when_done(program, scan)
         yield rows_apart(self.rewrite(program), scan.equation.target)
 
     def rewrite(self, program: Program) -> Program:
@@ -136,9 +141,8 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         before = Binary("*", scan.element(running, -1), _factor(found, guarded))
         so_far = Select(scan.has_earlier(), before, Real(0.0))
         now = Equation(scan.element(running, 0), "=", Binary("+", so_far, _weight(found, guarded)))
-        nests = scan.nests(now, Equation(scan.equation.target, "=", scan.last(running)))
-        dtype = computing_type(dtypes(program)[scan.equation.target.tensor])
-        return declared(replace_at(program, self.path, *nests), running, dtype, scan.shape())
+        after = scan.replaced(program, now, Equation(scan.equation.target, "=", scan.last(running)))
+        return declared(after, running, computing_type(dtypes(program)[scan.equation.target.tensor]), scan.shape())
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         (running,) = tensor_names(after) - tensor_names(before)
@@ -157,14 +161,15 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
 
 
 def _found(program: Program, path: Path) -> RunningMaximum:
-    found = running_maximum(program, path, scan_at(program, path).loop)
+    scan = scan_at(program, path)
+    found = running_maximum(program, scan.path, scan.along)
     assert isinstance(found, RunningMaximum)
     return found
 
 
 def _may_be_infinite(program: Program, found: RunningMaximum) -> bool:
     """Whether a term's value may be -inf, and with it a running maximum."""
-    return ranges(program).at(Place(found.path, (1, found.term))).low == -math.inf
+    return ranges(program).of(found.term, found.path).low == -math.inf
 
 
 def _factor(found: RunningMaximum, guarded: bool) -> Expr:

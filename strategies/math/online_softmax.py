@@ -26,28 +26,24 @@ Inverse: none.
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
+from leir.analysis.definitions import definitions_of, is_ahead
 from leir.analysis.kernels import BYTES
 from leir.analysis.ranges import evidence, ranges
-from leir.analysis.reduction import why_not_reduction, writes_apart
-from leir.analysis.softmax import Softmax, equations_of, in_one_nest, is_pair, softmax_at
-from leir.analysis.types import computing_type, promote, strong, type_of
-from leir.edit import (
-    accesses,
-    dtypes,
-    iterations_around,
-    nested,
-    perfect_nest,
-    replace_at,
-    sole_equation,
-    statement_at,
-    statements_at,
-    variables_of,
-    walk,
+from leir.analysis.reduction import (
+    Accumulation,
+    accumulation_at,
+    accumulations,
+    why_not_reduction,
+    why_read_early,
+    writes_apart,
 )
+from leir.analysis.softmax import NotFound, Softmax, follows, may_be_exponential, softmax_at
+from leir.analysis.types import computing_type, is_kept, strong, type_of
+from leir.edit import accesses, dtypes, iterations_around, nested, statement_at, walk, without
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
 from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import (
@@ -55,8 +51,6 @@ from leir.syntax import (
     Alloc,
     Binary,
     Call,
-    Cast,
-    DType,
     Equation,
     Expr,
     Guard,
@@ -70,7 +64,7 @@ from leir.syntax import (
     Unary,
     reads,
 )
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, flow_preserved, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text
 
 MINUS_INFINITY = Unary("-", Real(float("inf")))
 
@@ -109,60 +103,70 @@ class OnlineSoftmax(Strategy):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator["OnlineSoftmax"]:
-        for path in [(), *(path for path, node in walk(program) if isinstance(node, Loop | Guard))]:
-            equations = [sole_equation(statement) for statement in statements_at(program, path)]
-            for first, maximum in enumerate(equations):
-                for second, total in enumerate(equations[first + 1 :], first + 1):
-                    if maximum and total and is_pair(maximum[1], total[1]):
-                        yield cls(maximum=(*path, first), sum=(*path, second))
+        definitions = definitions_of(program)
+        sums = [path for path in accumulations(program, "+=") if may_be_exponential(definitions, _term(program, path))]
+        for maximum in accumulations(program, "max="):
+            first = accumulation_at(program, maximum)
+            assert first is not None
+            for total in sums:
+                read = dict.fromkeys(access.tensor for access in accesses(_term(program, total)))
+                if is_ahead(maximum, total) and any(follows(definitions, name, _name(first)) for name in read):
+                    yield cls(maximum=maximum, sum=total)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        siblings = bool(self.maximum) and self.maximum[:-1] == self.sum[:-1] and self.maximum < self.sum
-        nests = [statement_or_none(program, path) for path in (self.maximum, self.sum)]
-        single = all(nest is not None and sole_equation(nest) is not None for nest in nests)
-        shown = f"{path_text(self.maximum)} and {path_text(self.sum)} stand in one list, with one equation each"
-        if not siblings or not single:
+        first, second = (accumulation_at(program, path) for path in (self.maximum, self.sum))
+        ahead = first is not None and second is not None and is_ahead(first.path, second.path)
+        shown = f"{path_text(self.maximum)} and {path_text(self.sum)} hold one equation each"
+        if not ahead:
             where = f"{describe_at(program, self.maximum)}, {describe_at(program, self.sum)}"
-            shown = f"{where}: not two nests of one list with one equation each, the maximum's first"
-        yield Fact("paths-are-nests-of-one-list", siblings and single, shown)
-        (_, first), (_, second) = equations_of(program, self.maximum, self.sum)
+            shown = f"{where}: not one equation each, the maximum's first"
+        yield Fact("paths-are-of-one-equation-each", ahead, shown)
+        assert first is not None and second is not None
         reason = why_not_reduction(program, self.maximum, "max=")
-        over = ", ".join(_reduced(program, self.maximum, first))
-        shown = reason or f"{equation_text(first)} reduces over {over} and alone writes {first.target.tensor}"
+        shown = reason or f"{equation_text(first.equation)} reduces over {_over(first)} and alone writes {_name(first)}"
         yield Fact("maximum-is-a-full-reduction", not reason, shown)
-        reason = why_not_reduction(program, self.sum, "+=")
-        match = None if reason else softmax_at(program, self.maximum, self.sum)
-        over = ", ".join(_reduced(program, self.sum, second))
-        shown = f"{equation_text(second)} sums over {over} and subtracts that maximum, row by row"
-        if match is None:
-            shown = reason or (
-                f"{equation_text(second)} is no sum of exp(a-D) with a and D as in {equation_text(first)}, or their "
-                "subscripts leave a loop open"
-            )
-        yield Fact("sum-uses-that-maximum", match is not None, shown)
+        match, reason = None, why_not_reduction(program, self.sum, "+=")
+        try:
+            match = None if reason else softmax_at(program, self.maximum, self.sum)
+        except NotFound as why:
+            reason = str(why)
+        shown = f"{equation_text(second.equation)} sums over {_over(second)} and subtracts that maximum, row by row"
+        yield Fact("sum-uses-that-maximum", match is not None, reason or shown)
         assert match is not None
+        reason = why_rows_are_inside(first)
+        shown = f"all loops over rows are around those over the terms of {_name(first)}, or can be"
+        yield Fact("rows-enclose-terms", not reason, reason or shown)
+        shown = f"nothing writes an operand of the terms between {_name(first)} and {_name(second)}"
+        yield Fact("operands-are-unchanged", not match.changed, match.changed or shown)
+        reason = why_read_early(program, first) or why_read_early(program, second)
+        yield Fact("nobody-reads-early", not reason, reason or f"{_name(first)} and {_name(second)} are read when done")
         yield _rows_apart(self.rewrite(program), match)
         fits, shown = _can_be_guarded(program, match)
         yield Fact("minus-infinity-is-guarded", fits, shown)
-        yield _same_terms(program, self, match)
 
     def rewrite(self, program: Program) -> Program:
         match = softmax_at(program, self.maximum, self.sum)
-        assert match is not None
-        rows = match.rows
-        if not rows and len(self.maximum) == 1:  # an `l` tensor may not be declared outside all nests
+        first = match.maximum
+        online = _Online.of(match, program)
+        rows: tuple[Loop | Guard, ...] = ()
+        if first.is_alone:
+            rows, within = first.divided()
+            work = nested(within, online.term)
+        else:
+            at = first.path[len(first.nest) :]
+            work = (_with_term(statement_at(program, first.nest), at, online.term),)
+        if not rows and len(first.nest) == 1:  # an `l` tensor may not be declared outside all nests
             rows = (Loop("L", unused_variable(bound_variables(program)), 1, 0, ()),)
-        row = _online_row(match, tensor_names(program), dtypes(program), _lower_bound(program, match) is None)
-        return replace_at(replace_at(program, self.sum), self.maximum, *nested(rows, row))
+        row = (*online.start, *work, *online.end)
+        return without(program, {match.sum.path}, {first.nest: nested(rows, row)})
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         match = softmax_at(before, self.maximum, self.sum)
-        assert match is not None
         new = [s.tensor for _, s in walk(after) if isinstance(s, Alloc) and s.tensor not in tensor_names(before)]
         bounded = _lower_bound(before, match) is not None
         result = {
-            "maximum": match.maximum.tensor,
-            "sum": match.total.tensor,
+            "maximum": _name(match.maximum),
+            "sum": _name(match.sum),
             "first": path_text(self.maximum),
             "second": path_text(self.sum),
             "running": new[0],
@@ -173,43 +177,60 @@ class OnlineSoftmax(Strategy):
             if bounded
             else "A value still takes one exponential at most; the other is exp of 0, written 1.0.",
         }
-        headers = {header_text(n for _, n in perfect_nest(statement_at(before, p))) for p in (self.maximum, self.sum)}
-        if len(headers) == 1:
-            result["alike"] = headers.pop()
+        headers = [header_text(each.levels) for each in (match.maximum, match.sum)]
+        if headers[0] == headers[1] and match.maximum.is_alone and match.sum.is_alone:
+            result["alike"] = headers[0]
         operand = next((a.tensor for a in accesses(match.value)), None)
         if operand and not any(isinstance(node, Guard) for p in (before, after) for _, node in walk(p)):
             old, new_lists = _bytes_read(before, operand), _bytes_read(after, operand)
             if old and new_lists:
                 result["operand"] = operand
                 result["traffic"], result["new_traffic"] = str(sum(old.values())), str(sum(new_lists.values()))
-                result["pair"] = str(sum(old[origin.path[:-1]] for origin in match.origins))
+                lists = [each.path[:-1] for each in (match.maximum, match.sum)]
+                if all(path in old for path in lists):
+                    result["pair"] = str(sum(old[path] for path in lists))
         return result
 
 
-def _reduced(program: Program, nest: Path, equation: Equation) -> list[str]:
-    """The loops of a nest that its accumulation does not keep apart."""
-    levels = (level for _, level in perfect_nest(statement_at(program, nest)) if isinstance(level, Loop))
-    return [level.variable for level in levels if level.variable not in variables_of(equation.target)]
+def _term(program: Program, path: Path) -> Expr:
+    found = accumulation_at(program, path)
+    assert found is not None
+    return found.equation.value
+
+
+def _name(found: Accumulation) -> str:
+    return found.equation.target.tensor
+
+
+def _over(found: Accumulation) -> str:
+    return ", ".join(loop.variable for loop in found.reduced())
+
+
+def why_rows_are_inside(found: Accumulation) -> str:
+    """Which loop over rows stands inside those over the terms, in a nest that holds more; empty if none does."""
+    rows, _ = found.divided()
+    inside = [level for level in rows if isinstance(level, Loop)]
+    if found.is_alone or not inside:
+        return ""
+    return f"{header_text(inside)} of {equation_text(found.equation)} is inside {header_text(found.reduced()[:1])}"
+
+
+def _with_term(statement: Stmt, at: Path, term: tuple[Stmt, ...]) -> Stmt:
+    """The nest with other statements in place of the equation at a path below it."""
+    assert isinstance(statement, Loop | Guard)
+    body = statement.body
+    new = term if len(at) == 1 else (_with_term(body[at[0]], at[1:], term),)
+    return replace(statement, body=(*body[: at[0]], *new, *body[at[0] + 1 :]))
 
 
 def _rows_apart(after: Program, match: Softmax) -> Fact:
     """That no two rows share an element, not even rows without a term, which store -inf and 0 after the step."""
-    stores = [(path, s.target) for path, s in walk(after) if isinstance(s, Equation)]
-    own = [(path, target) for path, target in stores if target in (match.maximum, match.total)]
+    targets = (match.maximum.equation.target, match.target)
+    own = [(path, s.target) for path, s in walk(after) if isinstance(s, Equation) and s.target in targets]
     shared = [target for path, target in own if not writes_apart(after, path)]
-    shown = " and ".join(expression_text(target) for target in shared or (match.maximum, match.total))
+    shown = " and ".join(expression_text(target) for target in shared or targets)
     evidence = f"{shown} may be the element of more than one row" if shared else f"each row has its own {shown}"
     return Fact("rows-are-apart", not shared, evidence)
-
-
-def _same_terms(program: Program, step: OnlineSoftmax, match: Softmax) -> Fact:
-    """That both reductions take the same terms in one nest, at the first's place, as they took in two."""
-    before, after, origins = in_one_nest(program, step.maximum, step.sum, match)
-    moved = [path for path, origin in origins.items() if origin in match.origins]
-    names = f"{match.maximum.tensor} and {match.total.tensor}"
-    because = f"in one nest {names} take the terms that they took in two"
-    fact = flow_preserved(before, after, origins, unordered=moved, because=because)
-    return fact if fact.holds else replace(fact, evidence=f"with exp and maximum left out of the sum, {fact.evidence}")
 
 
 def _bytes_read(program: Program, tensor: str) -> dict[Path, int]:
@@ -230,37 +251,46 @@ def _bytes_read(program: Program, tensor: str) -> dict[Path, int]:
 
 def _lower_bound(program: Program, match: Softmax) -> str | None:
     """Evidence that no value of the reductions is -inf."""
-    value = Place(match.origins[0].path, (1,))
+    value = Place(match.maximum.path, (1,))
     found = ranges(program)
     return evidence(found, value) if found.at(value).low > -math.inf else None
 
 
-def _online_row(match: Softmax, taken: set[str], types: dict[str, DType], guarded: bool) -> tuple[Stmt, ...]:
-    """What one row does: the running maximum and sum in registers, then D and E."""
-    unused = (name for name in tensor_sequence() if name not in taken)
-    largest, total, new, held = (Access(name) for name in islice(unused, 4))
-    maximum_type, sum_type = types[match.maximum.tensor], computing_type(types[match.total.tensor])
-    value: Expr = match.value
-    factor = _exp_less(largest, new, guarded)
-    body: tuple[Stmt, ...] = (Alloc(new.tensor, maximum_type, "l", ()),)
-    if not isinstance(value, Access):
-        value_type = strong(type_of(value, types))
-        body, value = (*body, Alloc(held.tensor, value_type, "l", ()), Equation(held, "=", value)), held
-    body = (
-        *body,
-        Equation(new, "=", Call("max", (largest, value))),
-        Equation(total, "=", Binary("+", Binary("*", total, factor), _exp_less(value, new, guarded))),
-        Equation(largest, "=", new),
-    )
-    return (
-        Alloc(largest.tensor, maximum_type, "l", ()),
-        Alloc(total.tensor, sum_type, "l", ()),
-        Equation(largest, "=", MINUS_INFINITY),
-        Equation(total, "=", Real(0.0)),
-        *nested(match.within, body),
-        Equation(match.maximum, "=", largest),
-        Equation(match.total, "=", total),
-    )
+@dataclass(frozen=True, slots=True)
+class _Online:
+    """What one row does: registers for the running maximum and sum to start with, a term, and D and E at the end."""
+
+    start: tuple[Stmt, ...]
+    term: tuple[Stmt, ...]
+    end: tuple[Stmt, ...]
+
+    @classmethod
+    def of(cls, match: Softmax, program: Program) -> "_Online":
+        taken, types = tensor_names(program), dtypes(program)
+        guarded = _lower_bound(program, match) is None
+        unused = (name for name in tensor_sequence() if name not in taken)
+        largest, total, new, held = (Access(name) for name in islice(unused, 4))
+        highest = match.maximum.equation.target
+        maximum_type, sum_type = types[highest.tensor], computing_type(types[match.target.tensor])
+        value: Expr = match.value
+        factor = _exp_less(largest, new, guarded)
+        body: tuple[Stmt, ...] = (Alloc(new.tensor, maximum_type, "l", ()),)
+        if not isinstance(value, Access):
+            value_type = strong(type_of(value, types))
+            body, value = (*body, Alloc(held.tensor, value_type, "l", ()), Equation(held, "=", value)), held
+        body = (
+            *body,
+            Equation(new, "=", Call("max", (largest, value))),
+            Equation(total, "=", Binary("+", Binary("*", total, factor), _exp_less(value, new, guarded))),
+            Equation(largest, "=", new),
+        )
+        start = (
+            Alloc(largest.tensor, maximum_type, "l", ()),
+            Alloc(total.tensor, sum_type, "l", ()),
+            Equation(largest, "=", MINUS_INFINITY),
+            Equation(total, "=", Real(0.0)),
+        )
+        return cls(start, body, (Equation(highest, "=", largest), Equation(match.target, "=", total)))
 
 
 def _exp_less(value: Expr, maximum: Access, guarded: bool) -> Expr:
@@ -272,15 +302,10 @@ def _exp_less(value: Expr, maximum: Access, guarded: bool) -> Expr:
 def _can_be_guarded(program: Program, match: Softmax) -> tuple[bool, str]:
     """Whether -inf is all that is stored as -inf: a finite value that overflows is not equal to what is stored."""
     types = dtypes(program)
-    text, dtype = expression_text(match.value), types[match.maximum.tensor]
-    match match.value:
-        case Access(tensor):
-            stored = types[tensor]
-        case Cast(stored, _):
-            pass
-        case value:
-            stored = strong(type_of(value, types))
-    if stored != dtype and (computing_type(dtype) != dtype or strong(promote(computing_type(stored), dtype)) != dtype):
+    text, dtype = expression_text(match.value), types[match.maximum.equation.target.tensor]
+    kept = is_kept(match.value, dtype, types)
+    if not kept:
+        stored = strong(type_of(match.value, types))
         return False, f"{text} is {stored} and may become -inf when it is stored as {dtype}, unseen by the guard"
     bound = _lower_bound(program, match)
     unknown = f"{text} may be -inf, so both exponentials are guarded where they would see inf-inf"
