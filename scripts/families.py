@@ -1,18 +1,19 @@
-"""Prints what each family of source programs gives: how many programs differ, and how many translate.
+"""Prints what each family of source programs gives: how many programs differ, and what intake makes of them.
 
-    python scripts/families.py                          # all families: about ten minutes of two cores
+    python scripts/families.py                          # all families: twenty minutes of one core
     python scripts/families.py softmax scans --checked 40 --workers 1
-    python scripts/families.py --checked 0              # texts alone: seconds
+    python scripts/families.py --judged 0 --checked 0   # without PyTorch: a minute
 
-*Distinct* programs are those of `--draws` draws, by their text, and by their structure: the text with names numbered in
-order of appearance, sizes and docstrings left out. *Refused* are degenerate programs (a constant output, an input that
-nothing depends on), *verified* those whose translation computes what their module does, of `--checked` programs with
-structures of their own. Programs a second are of one core's processor time.
+Of `--draws` draws of each family: *programs a second* of one core's processor time; *distinct* programs, by their
+normal form (names numbered, sizes and docstrings left out); their *entropy* in bits, 0 where all draws are one program
+and 10 where a thousand are all different. Of `--judged` of the distinct, which all run under PyTorch: how many intake
+*refuses* as degenerate (a constant output, an input that nothing depends on). Of `--checked`: how many translations
+compute what their modules do, and how many *structures* these have in LEIR.
 """
 
 import argparse
-import ast
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -24,24 +25,29 @@ from typing import Any
 from tqdm import tqdm
 
 from stepTP.sources import SourceProgram, draws, families
+from stepTP.sources.normal import normal_form
 from stepTP.verify.pool import Failure, Pool
 
+PAGE = Path(__file__).parent.parent / "stepTP" / "sources" / "README.md"
+HEAD = "| family | programs/s | drawn | distinct | entropy | refused |"
 TRANSLATE = "stepTP.intake.translate"
 TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one family: counts of `drawn` programs, of those `checked`, and what became of those that do not verify."""
+    """Of one family: counts of the programs that were `drawn`, `judged` and `checked`; `refused` by cause."""
 
     family: str
     per_second: float
     drawn: int
-    texts: int
-    structures: int
+    distinct: int
+    entropy: float
+    judged: int
+    refused: dict[str, int]
     checked: int
-    refused: int
     verified: int
+    structures: int
     problems: tuple[str, ...]
 
 
@@ -50,46 +56,90 @@ def main() -> None:
     arguments.add_argument("family", nargs="*", help="all where none is named")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument("--draws", type=int, default=1_000)
+    arguments.add_argument("--judged", type=int, default=1_000)
     arguments.add_argument("--checked", type=int, default=10)
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--write", type=Path, help="the figures as JSON")
+    arguments.add_argument("--page", action="store_true", help=f"puts the table at the end of {PAGE.name}")
     options = arguments.parse_args()
     known = [family.name for family in families()]
     if unknown := sorted(set(options.family) - set(known)):
         sys.exit(f"no family {', '.join(unknown)}; there are {', '.join(known)}")
+    if options.draws < 1 or options.judged < 0 or options.checked < 0 or options.workers < 1:
+        sys.exit("--draws and --workers must be at least 1, --judged and --checked at least 0")
     names = options.family or known
     with Pool(options.workers, TIMEOUT_S) as pool:
         found = [
-            figures(name, options.seed, options.draws, options.checked, pool) for name in tqdm(names, disable=None)
+            figures(name, options.seed, options.draws, options.judged, options.checked, pool)
+            for name in tqdm(names, disable=None)
         ]
     if options.write:
         rows = [{name: getattr(each, name) for name in Figures.__slots__} for each in found]
         options.write.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(table(found)))
+    lines = "\n".join(table(found))
+    if options.page:
+        text, *_ = PAGE.read_text(encoding="utf-8").partition(HEAD)
+        PAGE.write_text(f"{text.rstrip()}\n\n{lines}\n", encoding="utf-8")
+    print(lines)
+    for each in found:
+        for problem in each.problems:
+            print(f"- {problem}")
 
 
-def figures(family: str, seed: int, drawn: int, checked: int, pool: Pool) -> Figures:
-    """What `drawn` draws of a family give, and what becomes of its first `checked` structures."""
+def figures(family: str, seed: int, drawn: int, judged: int, checked: int, pool: Pool) -> Figures:
+    """What `drawn` draws of a family give, and what becomes of the first programs that differ."""
     start = time.process_time()
     programs = list(draws(family, seed, drawn))
     took = time.process_time() - start
-    by_structure: dict[str, SourceProgram] = {}
-    for text, program in {program.torch_code: program for program in programs}.items():
-        by_structure.setdefault(structure(text), program)
-    answers = list(_translated(list(by_structure.values())[:checked], pool))
-    problems = tuple(f"{name}: {answer['message']}" for name, answer in answers if answer["status"] != "verified")
-    statuses = Counter(answer["status"] for _, answer in answers)
+    by_form: dict[str, list[SourceProgram]] = {}
+    for program in programs:
+        by_form.setdefault(normal_form(program.torch_code), []).append(program)
+    distinct = [same[0] for same in by_form.values()]
+    refused, problems = judgements(distinct[:judged])
+    answers = list(_translated(distinct[:checked], pool))
+    problems += [f"{name}: {a['message']}" for name, a in answers if a["status"] not in ("verified", "refused")]
+    verified = [answer for _, answer in answers if answer["status"] == "verified"]
     return Figures(
         family=family,
         per_second=drawn / took if took else float("inf"),
         drawn=drawn,
-        texts=len({program.torch_code for program in programs}),
-        structures=len(by_structure),
+        distinct=len(distinct),
+        entropy=entropy([len(same) for same in by_form.values()]),
+        judged=len(distinct[:judged]),
+        refused=refused,
         checked=len(answers),
-        refused=statuses["refused"],
-        verified=statuses["verified"],
-        problems=problems,
+        verified=len(verified),
+        structures=len({answer["structure"] for answer in verified}),
+        problems=tuple(problems),
     )
+
+
+def entropy(counts: Sequence[int]) -> float:
+    """In bits, of draws that fell so often on each program."""
+    total = sum(counts)
+    return sum(count / total * math.log2(total / count) for count in counts)
+
+
+def judgements(programs: Sequence[SourceProgram]) -> tuple[dict[str, int], list[str]]:
+    """How many programs intake refuses, by cause, and what was raised by those that do not run."""
+    if not programs:
+        return {}, []
+    import torch
+
+    from stepTP.frontend import in_dtype, load_text
+    from stepTP.frontend.reference import degenerate
+
+    causes: Counter[str] = Counter()
+    raised: list[str] = []
+    for program in programs:
+        try:
+            loaded = load_text(program.torch_code, program.id)
+            found = degenerate(*in_dtype(torch.float64, loaded.module, loaded.inputs))
+        except Exception as error:  # a report of programs that do not run
+            raised.append(f"{program.id}: {type(error).__name__}: {error}")
+        else:
+            causes.update([found.cause] if found else [])
+    return dict(sorted(causes.items())), raised
 
 
 def _translated(programs: Sequence[SourceProgram], pool: Pool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -100,58 +150,28 @@ def _translated(programs: Sequence[SourceProgram], pool: Pool) -> Iterator[tuple
         yield program.id, {"status": "error", "message": answer.message} if failed else answer
 
 
-def structure(text: str) -> str:
-    """A program without what does not shape it: names are numbered, constants at the top and docstrings are gone."""
-    tree = ast.parse(text)
-    sizes = [target.id for node in tree.body if isinstance(node, ast.Assign) and _is_size(node.value)
-             for target in node.targets if isinstance(target, ast.Name)]  # fmt: skip
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.Assign) and _is_size(node.value))]
-    numbered: dict[str, str] = dict.fromkeys(sizes, "size")
-    own = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    own |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and _is_self(node.value)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    for node in _in_order(tree):
-        if isinstance(node, ast.Name) and (node.id in own or node.id in numbered):
-            node.id = numbered.setdefault(node.id, f"n{len(numbered)}")
-        elif isinstance(node, ast.arg):
-            node.arg = numbered.setdefault(node.arg, f"n{len(numbered)}")
-        elif isinstance(node, ast.Attribute) and _is_self(node.value):
-            node.attr = numbered.setdefault(f"self.{node.attr}", f"n{len(numbered)}")
-    return ast.dump(tree)
-
-
-def _is_size(value: ast.expr) -> bool:
-    """Numbers at the top of a file; a dtype there is structure."""
-    return not any(isinstance(node, ast.Attribute) for node in ast.walk(value))
-
-
-def _is_self(value: ast.expr) -> bool:
-    return isinstance(value, ast.Name) and value.id in ("self", "n0")
-
-
-def _in_order(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a tree as they are read, unlike `ast.walk`, which goes level by level."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _in_order(child)
-
-
 def table(found: Sequence[Figures]) -> Iterator[str]:
-    """The figures as a Markdown table, then what did not verify."""
-    yield "| family | programs/s | drawn | texts | structures | checked | refused | verified |"
+    """The figures as a Markdown table."""
+    yield f"{HEAD} verified | structures |"
     yield "|---|---|---|---|---|---|---|---|"
     for each in found:
         yield (
-            f"| {each.family} | {each.per_second:,.0f} | {each.drawn} | {each.texts} | {each.structures} "
-            f"| {each.checked} | {each.refused} | {each.verified} |"
+            f"| {each.family} | {each.per_second:,.0f} | {each.drawn} | {each.distinct} | {each.entropy:.1f} "
+            f"| {share(each)} | {each.verified} of {each.checked} | {each.structures} |"
         )
-    checked, refused, verified = (sum(getattr(each, n) for each in found) for n in ("checked", "refused", "verified"))
-    yield f"| {len(found)} families | | | | | {checked} | {refused} | {verified} |"
-    for each in found:
-        yield from (f"- {problem}" for problem in each.problems)
+    drawn, distinct, judged, verified, checked = (
+        sum(getattr(each, name) for each in found) for name in ("drawn", "distinct", "judged", "verified", "checked")
+    )
+    refused = sum(sum(each.refused.values()) for each in found)
+    yield f"| {len(found)} families | | {drawn} | {distinct} | | {refused} of {judged} | {verified} of {checked} | |"
+
+
+def share(each: Figures) -> str:
+    """The refused of the judged, in per cent, with their causes."""
+    if not each.refused:
+        return "0%" if each.judged else ""
+    causes = ", ".join(f"{count} {cause}" for cause, count in each.refused.items())
+    return f"{sum(each.refused.values()) / each.judged:.1%}: {causes}"
 
 
 if __name__ == "__main__":

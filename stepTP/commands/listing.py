@@ -11,6 +11,9 @@ strategies = typer.Typer(no_args_is_help=True, help="The catalog of strategies."
 sources = typer.Typer(no_args_is_help=True, help="The families of source programs.", rich_markup_mode=None)
 
 
+FamilyName = Annotated[str, typer.Argument(help="The family's name.")]
+
+
 @strategies.command("list")
 def list_strategies(json: Json = False) -> None:
     """Every strategy with its level, whether it keeps every bit, and what it does."""
@@ -50,21 +53,30 @@ def list_sources(json: Json = False) -> None:
         print_table(("name", "summary"), [list(entry.values()) for entry in found])
 
 
+@sources.command("knobs")
+def list_knobs(family: FamilyName, json: Json = False) -> None:
+    """The knobs that a family draws, and what each is drawn from."""
+    from stepTP.sources import families, knobs
+
+    found = knobs(next(each for each in families() if each.name == _known(family)))
+    if json:
+        print_json({name: list(options) for name, options in found.items()})
+    else:
+        print_table(("knob", "options"), [[name, " | ".join(map(str, options))] for name, options in found.items()])
+
+
 @sources.command("show")
 def show_source(
-    family: Annotated[str, typer.Argument(help="The family's name.")],
+    family: FamilyName,
     seed: Annotated[int, typer.Option(help="Draws its programs.", min=0)] = 0,
     count: Annotated[int, typer.Option(help="How many programs.", min=1, max=10_000)] = 1,
     json: Json = False,
 ) -> None:
     """Programs of one family, as PyTorch text."""
-    from stepTP.sources import FamilyTooSmall, families, generate
+    from stepTP.sources import FamilyTooSmall, generate
 
-    known = [each.name for each in families()]
-    if family not in known:
-        raise InputError(f"no family {family!r}: choose one of {', '.join(known)}")
     try:
-        programs = generate([family], seed, count)
+        programs = generate([_known(family)], seed, count)
     except FamilyTooSmall as error:
         raise InputError(f"--count: {error}") from None
     if json:
@@ -73,3 +85,12 @@ def show_source(
     for program in programs:
         knobs = ", ".join(f"{name}={value}" for name, value in program.knobs.items())
         print(f"# {program.id}: {knobs}\n{program.torch_code}")
+
+
+def _known(family: str) -> str:
+    from stepTP.sources import families
+
+    known = [each.name for each in families()]
+    if family not in known:
+        raise InputError(f"no family {family!r}: choose one of {', '.join(known)}")
+    return family

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
-from stepTP.sources.draw import Draw
+from stepTP.sources.draw import Draw, Value
+from stepTP.sources.normal import normal_form
 
-_SHARED = ("draw", "parts", "text")  # what families are written with
+_SHARED = ("draw", "normal", "parts", "text")  # what families are written with
 _ATTEMPTS = 20  # texts drawn for each one wanted, before a family is called too small
+_SHOWN = 400  # draws from which the knobs of a family are listed: some are drawn in few programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,11 @@ class SourceProgram(BaseModel):
     torch_code: str
     torch_sha: str
     dtype: str
-    knobs: dict[str, bool | int | float | str]
+    knobs: dict[str, Value]
 
 
 class FamilyTooSmall(ValueError):
-    """A family has fewer distinct programs than were asked for."""
+    """A family has fewer programs that differ in more than names and sizes than were asked for."""
 
 
 def families() -> tuple[Family, ...]:
@@ -52,10 +54,12 @@ def families() -> tuple[Family, ...]:
 
 
 def generate(family_names: Sequence[str], seed: int, per_family: int) -> list[SourceProgram]:
-    """`per_family` distinct programs of each family, in order of family name and draw.
+    """`per_family` programs of each family, no two equal up to names and sizes, in order of family name and draw.
 
     Raises KeyError for an unknown family and FamilyTooSmall where distinct programs run out.
     """
+    if per_family < 1:
+        raise ValueError(f"at least one program a family, not {per_family}")
     known = {family.name: family for family in families()}
     unknown = sorted(set(family_names) - set(known))
     if unknown:
@@ -71,15 +75,29 @@ def draws(family_name: str, seed: int, count: int) -> Iterator[SourceProgram]:
     return (_drawn(family, seed, index) for index in range(count))
 
 
+def knobs(family: Family) -> dict[str, tuple[Value, ...]]:
+    """The knobs that a family draws, each with all its options, in the order in which they first appear."""
+    found: dict[str, dict[Value, None]] = {}
+    for index in range(_SHOWN):
+        draw = Draw(0, family.name, index)
+        family.write(draw)
+        for knob, options in draw.options.items():
+            found.setdefault(knob, {}).update(dict.fromkeys(options))
+    return {knob: tuple(options) for knob, options in found.items()}
+
+
 def _distinct(family: Family, seed: int, wanted: int) -> list[SourceProgram]:
     programs: dict[str, SourceProgram] = {}
     for index in range(wanted * _ATTEMPTS):
         if len(programs) == wanted:
             break
         program = _drawn(family, seed, index)
-        programs.setdefault(program.torch_sha, program)
+        programs.setdefault(normal_form(program.torch_code), program)
     if len(programs) < wanted:
-        raise FamilyTooSmall(f"{family.name} gave {len(programs)} distinct programs, {wanted} were asked for")
+        raise FamilyTooSmall(
+            f"{family.name} gave {len(programs)} programs that differ in more than names and sizes; "
+            f"{wanted} were asked for"
+        )
     return list(programs.values())
 
 

@@ -42,7 +42,7 @@ def write(draw: Draw) -> str:
     """Logits, their cap, and what the head gives."""
     logits = draw.choose("logits", _LOGITS)
     capped = draw.choose("capped", _CAPPED).format(draw.choose("cap", _CAPS))
-    constants: dict[str, int | float | str] = {
+    constants: dict[str, int | float] = {
         "batch_size": draw.choose("batch", (4, 8, 12, 16)),
         "features": draw.choose("features", (8, 12, 16, 24)),
     }

@@ -7,16 +7,21 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 Choice = TypeVar("Choice", bool, int, float, str)
+Value = bool | int | float | str
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """The choices of one program, keyed by (seed, family, index) and recorded in `knobs` in the order they are made."""
+    """The choices of one program, keyed by (seed, family, index).
+
+    They are recorded in the order they are made: in `knobs`, and what each was chosen from in `options`.
+    """
 
     seed: int
     family: str
     index: int
-    knobs: dict[str, bool | int | float | str] = field(default_factory=dict)
+    knobs: dict[str, Value] = field(default_factory=dict)
+    options: dict[str, tuple[Value, ...]] = field(default_factory=dict)
 
     def choose(self, knob: str, options: Sequence[Choice]) -> Choice:
         """One of `options`; the same one whatever other knobs there are. A knob is drawn once a program."""
@@ -26,4 +31,5 @@ class Draw:
         number = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
         chosen = options[number % len(options)]
         self.knobs[knob] = chosen
+        self.options[knob] = tuple(options)
         return chosen

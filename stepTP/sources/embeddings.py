@@ -27,7 +27,7 @@ def write(draw: Draw) -> str:
     """How rows are looked up, which positions are added, and what is made of the vectors."""
     constants = {
         "vocabulary": draw.choose("vocabulary", (10, 16, 24, 32, 50)),
-        "batch_size": draw.choose("batch", (1, 2, 3)),
+        "batch_size": draw.choose("batch", (2, 3, 4)),
     }
     constants["length"] = draw.choose("length", (4, 6, 8, 12))
     constants["features"] = draw.choose("features", (8, 12, 16))

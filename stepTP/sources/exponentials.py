@@ -16,7 +16,7 @@ _EXPONENTIALS = (
     "torch.exp(x) / torch.exp(y)",
     "torch.exp(x) ** 2",
     "torch.exp(2.0 * x) * torch.exp(-x)",
-    "torch.exp(x + y) * torch.exp(x - y)",
+    "torch.exp(2.0 * x + y) * torch.exp(y - x)",
     "torch.exp(x) * torch.exp(0.5 * y)",
     "1.0 / torch.exp(x)",
     "torch.exp(-x) * y",

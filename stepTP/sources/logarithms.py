@@ -6,6 +6,7 @@ return torch.log(p * q) - 2.0 * torch.log(q)
 """
 
 import re
+from collections.abc import Sequence
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
@@ -47,9 +48,8 @@ def write(draw: Draw) -> str:
         sums.append(f"s = s {sign} {f'({term})' if (sign == '-' and ' + ' in term) or ' - ' in term else term}")
     sums.append(f"return {end.format('s')}")
     dtype = draw.choose("dtype", ("f32", "f32", "f64"))
-    uses_q = re.search(r"\bq\b", "\n".join(sums)) is not None
-    body = [f"p = {first}", *([f"q = {second}"] if uses_q else []), *sums]
-    two = re.search(r"\by\b", "\n".join(body)) is not None
+    body = [*(f"{name} = {value}" for name, value in (("p", first), ("q", second)) if _reads(sums, name)), *sums]
+    arguments = [name for name in ("x", "y") if _reads(body, name)]
     constants = {
         "rows": draw.choose("rows", (4, 8, 12, 16, 24)),
         "columns": draw.choose("columns", (8, 12, 16, 20, 32)),
@@ -58,10 +58,14 @@ def write(draw: Draw) -> str:
         constants,
         "Logarithms of positive quantities.",
         forward=body,
-        inputs=["torch.randn(rows, columns, dtype=dtype)"] * (2 if two else 1),
-        arguments="x, y" if two else "x",
+        inputs=["torch.randn(rows, columns, dtype=dtype)"] * len(arguments),
+        arguments=", ".join(arguments),
         dtype=dtype,
     )
+
+
+def _reads(lines: Sequence[str], name: str) -> bool:
+    return re.search(rf"\b{name}\b", "\n".join(lines)) is not None
 
 
 FAMILY = Family("logarithms", "logarithms of products, quotients and powers", write)

@@ -4,6 +4,8 @@ update = torch.matmul(torch.matmul(x, self.down), self.up)
 return self.linear(x) + self.scale * update
 """
 
+import re
+
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
 from stepTP.sources.parts import activation
@@ -46,8 +48,8 @@ def write(draw: Draw) -> str:
         state = ["self.down = nn.Linear(in_features, rank, bias=False, dtype=dtype)",
                  "self.up = nn.Linear(rank, out_features, bias=False, dtype=dtype)"]  # fmt: skip
     else:
-        text = " ".join(body).replace(")", " ").replace(",", " ").split()
-        state = [f"self.{name} = {value}" for name, value in _STATE.items() if f"self.{name}" in text]
+        read = re.findall(r"self\.(\w+)", " ".join(body))
+        state = [f"self.{name} = {value}" for name, value in _STATE.items() if name in read]
     if base == "weight":
         state.insert(0, "self.weight = nn.Parameter(0.2 * torch.randn(in_features, out_features, dtype=dtype))")
         first = "torch.matmul(x, self.weight)"

@@ -13,7 +13,7 @@ _FORMS = {
     "quadratic": ["y = a * x * x + b * x + x"],
     "horner": ["y = ((a * x + b) * x + 1.0) * x + 0.5"],
     "powers": ["y = a * x**3 + b * x**2 - x"],
-    "interaction": ["left = a * x + a * b", "right = b * x + b * a", "y = left - right + x * b"],
+    "interaction": ["left = a * x + a * b", "right = b * x + b * a", "y = left + right - x * b"],
     "pade": ["numerator = x * (27.0 + x * x)", "y = numerator / (27.0 + 9.0 * x * x) + a * b"],
     "blend": ["weight = torch.sigmoid(a)", "y = weight * x + (1.0 - weight) * b"],
     "moments": ["centred = x - x.mean(dim=-1, keepdim=True)", "y = centred.pow(3) * a + centred.pow(2) * b"],
@@ -25,7 +25,7 @@ _FORMS = {
         "y = a * (2.0 * t * t - 1.0) + b * (4.0 * t * t * t - 3.0 * t)",
     ],
     "taylor": ["y = 1.0 + x + x**2 / 2.0 + x**3 / 6.0 + a * b"],
-    "gelu_cubic": ["y = 0.5 * x * (1.0 + torch.tanh(a * (x + 0.044715 * x**3))) + b"],
+    "gelu_cubic": ["y = 0.5 * x * (1.0 + torch.tanh(a * (x + 0.044715 * x**3))) + b * x"],
     "distance": ["y = (x - a) ** 2 + (x - b) ** 2"],
     "smoothstep": ["t = torch.clamp(x * a + b, min=0.0, max=1.0)", "y = t * t * (3.0 - 2.0 * t)"],
 }

@@ -11,7 +11,7 @@ from stepTP.sources.parts import elementwise
 
 _BOUNDS = ("torch.tanh({})", "torch.sigmoid({})", "torch.clamp({}, min=-1.0, max=1.0)", "torch.sin({})")
 _WIDTHS = ("0.5 * ", "0.25 * ", "")
-_DISTANCES = {"squared": "{0}({1} - {2}) ** 2", "absolute": "{0}torch.abs({1} - {2})", "cosine": "{0}(1.0 - {1} * {2})"}
+_DISTANCES = {"squared": "{0}({1} - {2}) ** 2", "absolute": "{0}torch.abs({1} - {2})", "cosine": "{0}{3}"}
 _KERNELS = (
     "torch.exp(-across) * torch.exp(-down)",
     "torch.exp(-(across + down))",
@@ -32,7 +32,9 @@ def write(draw: Draw) -> str:
     bound, width = draw.choose("bound", _BOUNDS), draw.choose("width", _WIDTHS)
     distance = _DISTANCES[draw.choose("distance", tuple(_DISTANCES))]
     forward = [f"{name} = {bound.format(name)}" for name in ("x", "y", "u")]
-    forward += [f"across = {distance.format(width, 'x', 'u')}", f"down = {distance.format(width, 'y', 'u')}"]
+    for name, point in (("across", "x"), ("down", "y")):
+        apart = f"1.0 - {point} * u"
+        forward.append(f"{name} = {distance.format(width, point, 'u', f'({apart})' if width else apart)}")
     forward += [f"kernel = {draw.choose('kernel', _KERNELS)}", f"return {draw.choose('end', _ENDS)}"]
     shapes = {"x": "rows, columns", "y": "rows, columns", "u": "columns", "w": "columns"}
     return elementwise(draw, "Radial basis kernels of two coordinates.", forward, shapes)

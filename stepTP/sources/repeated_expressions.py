@@ -49,7 +49,7 @@ def write(draw: Draw) -> str:
         "columns": draw.choose("columns", (8, 12, 16, 20, 32)),
     }
     own = ["self.weight = nn.Parameter(torch.randn(columns, columns, dtype=dtype) * columns**-0.5)"]
-    body = [f"left = {first.format(repeated)}", f"right = {second.format(repeated)}"]
+    body = [f"left = {_used(first, repeated)}", f"right = {_used(second, repeated)}"]
     if not re.search(r"\bb\b", " ".join([*body, join])):
         join = f"({join}) + b" if "cat" not in join else "torch.cat([left, right + b], dim=-1)"
     return program_text(
@@ -61,6 +61,12 @@ def write(draw: Draw) -> str:
         arguments="a, b",
         dtype=dtype,
     )
+
+
+def _used(use: str, expression: str) -> str:
+    """A use of the expression, whose parentheses go where those of a call are around it."""
+    enclosed = use.endswith("({})") and expression.startswith("(")
+    return use.format(expression[1:-1] if enclosed else expression)
 
 
 FAMILY = Family("repeated_expressions", "the same expression in several branches", write)

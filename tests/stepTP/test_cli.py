@@ -296,7 +296,11 @@ def test_sources(steptp: Steptp) -> None:
     assert len(steptp.json("sources", "list")) >= 12
     (program,) = steptp.json("sources", "show", "softmax")
     assert "class Model" in program["torch_code"]
-    assert "no family 'x'" in steptp.fails("sources", "show", "x")
+    knobs = steptp.json("sources", "knobs", "softmax")
+    assert knobs.keys() >= program["knobs"].keys()
+    assert all(value in knobs[name] for name, value in program["knobs"].items())
+    for command in ("show", "knobs"):
+        assert "no family 'x'" in steptp.fails("sources", command, "x")
 
 
 @pytest.fixture
