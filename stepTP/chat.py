@@ -68,20 +68,36 @@ class Endpoint:
         except openai.APIConnectionError as error:
             reason = error.__cause__ or error
             raise ChatError(f"{self.url}: no answer ({_first_line(str(reason))}): is the server up?") from None
-        except (openai.OpenAIError, ValueError) as error:
+        except ValueError as error:
+            raise ChatError(
+                f"{self.url}: the reply is no JSON ({_first_line(str(error))}): is the address right?"
+            ) from None
+        except openai.OpenAIError as error:
             raise ChatError(f"{self.url}: {_first_line(str(error))}") from None
         choices = getattr(found, "choices", None)
-        if not choices:
+        message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+        if message is None:
             raise ChatError(f"{self.url}: the reply holds no choice: is this a chat-completions server?")
-        message, usage = choices[0].message, found.usage
+        usage = getattr(found, "usage", None)
         return Completion(
-            text=message.content or "",
-            thought=getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None) or "",
-            prompt_tokens=usage.prompt_tokens if usage else None,
-            completion_tokens=usage.completion_tokens if usage else None,
+            text=_text(message, "content"),
+            thought=_text(message, "reasoning_content") or _text(message, "reasoning"),
+            prompt_tokens=_count(usage, "prompt_tokens"),
+            completion_tokens=_count(usage, "completion_tokens"),
             seconds=time.monotonic() - start,
-            finish=choices[0].finish_reason or "",
+            finish=_text(choices[0], "finish_reason"),
         )
+
+
+# The client checks nothing of what a server sends: a field may be missing, or be anything.
+def _text(holder: object, name: str) -> str:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, str) else ""
+
+
+def _count(holder: object, name: str) -> int | None:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) else None
 
 
 def _first_line(text: str) -> str:

@@ -120,6 +120,12 @@ class Run:
                 "machine or libraries differ from when it was made; build into a new folder"
             )
 
+    def forget(self, name: str) -> None:
+        """Lets a raw shard be made anew to other bytes."""
+        with self._writing:
+            if self.manifest.shards.pop(name, None) is not None:
+                self._save()
+
     def raw_digest(self) -> str:
         """SHA-256 over the names and digests of all raw shards."""
         lines = (f"{name} {entry.sha256}\n" for name, entry in sorted(self.manifest.shards.items()))

@@ -54,6 +54,14 @@ def search(
     workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
     endpoint: Annotated[str, typer.Option(help="Of --policy llm: an OpenAI-compatible server's URL.")] = "",
     model: Annotated[str, typer.Option(help="Of --policy llm: the model's name.")] = "",
+    samples: Annotated[int, typer.Option(help="Of --policy llm: replies asked for at a state.", min=1)] = 4,
+    timeout: Annotated[float, typer.Option(help="Of --policy llm: seconds to wait for a reply.", min=1)] = 600.0,
+    requests: Annotated[
+        Path | None, typer.Option(help="Of --policy llm, for a server that takes batches: where questions are written.")
+    ] = None,
+    replies: Annotated[
+        Path | None, typer.Option(help="Of --policy llm: the batch's replies, with which the search goes on.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Search for a fast program, step by verified step, and keep every step as rows. Exit code 1 if none is faster."""
@@ -67,11 +75,15 @@ def search(
         require_place(plot)
     if measure and target is Target.cuda and not cuda_devices():
         raise InputError(f"{file}: no CUDA device here: leave --measure out, or give --target llvm")
-    options: tuple[tuple[str, Any], ...] = ()
+    options: dict[str, Any] = {}
     if policy is Policy.llm:
-        if not endpoint or not model:
-            raise InputError("--policy llm: give --endpoint URL and --model NAME")
-        options = (("url", endpoint), ("model", model))
+        batch = requests is not None or replies is not None
+        if not model or bool(endpoint) == batch or (requests is None) != (replies is None):
+            raise InputError("--policy llm: give --model NAME, and --endpoint URL or --requests FILE --replies FILE")
+        options = {"url": endpoint, "model": model, "count": samples, "timeout_s": timeout}
+        if requests is not None:
+            require_place(requests)
+            options |= {"requests": str(requests), "replies": str(replies)}
     settings = Settings(
         strategies=tuple(sorted(catalog.names())),
         budget=Budget(budget, seconds, measurements),
@@ -81,7 +93,7 @@ def search(
         width=width,
         depth=depth,
     )
-    asked = Asked(_source(file), search.value, policy.value, settings, measure, options)
+    asked = Asked(_source(file), search.value, policy.value, settings, measure, tuple(options.items()))
     folder = out or Path("runs") / f"search-{asked.source.id}"
     with _Table() as table:
         found = run_search(asked, folder, workers, table.update)

@@ -105,7 +105,7 @@ def search_program(
         refused=len(env.refusals),
         rejected=len(env.rejected),
         problems=len(env.problems),
-        tokens=getattr(policy, "tokens", None),
+        tokens=env.tokens,
         seconds=round(time.monotonic() - start, 3),
         ended=ended,
     )

@@ -45,6 +45,7 @@ class Environment:
         self.source, self.policy, self.objective, self.settings = source, policy, objective, settings
         self.jobs, self.journal, self.hear = jobs, journal or Journal(), hear
         self.evaluations = self.measurements = 0
+        self.tokens: int | None = None  # of a model's prompts and replies, as far as its server tells
         self.nodes: list[Node] = []  # in order of arrival
         self.table: dict[str, Node] = {}  # by state
         self.predicted: dict[str, float] = {}  # seconds by state, of all that was proposed

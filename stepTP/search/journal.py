@@ -44,6 +44,11 @@ class Journal:
         """How long the search has taken so far, with what it took before it was killed."""
         return self._ahead + time.monotonic() - self._begun
 
+    def knows(self, key: str) -> bool:
+        """Whether there is an answer, or somebody has asked for it."""
+        with self._lock:
+            return key in self._answers
+
     def ask_all(self, keys: Sequence[str], make: Callable[[list[int]], Sequence["Future[Any]"]]) -> list[Any]:
         """The answers of keys, in order. `make` gets the numbers of those that nobody has asked for."""
         with self._lock:

@@ -39,6 +39,7 @@ from stepTP.walk import VERIFY, Reached, VerifiedStep, Walker
 
 TASKS = (TRANSLATE, VERIFY, EXPLAIN, "stepTP.search.work.rank")
 SHARD = "raw/00000.jsonl"
+_NO_MATTER = ("timeout_s", "requests", "replies")  # options of a policy that decide nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Asked:
     def described(self) -> dict[str, Any]:
         return {
             "source": self.source.id, "search": self.search, "policy": self.policy, "measured": self.measured,
-            **self.settings.described(), "options": {k: v for k, v in self.options if isinstance(v, str | int | float)},
+            **self.settings.described(), "options": {k: v for k, v in self.options if k not in _NO_MATTER},
         }  # fmt: skip
 
 
@@ -149,6 +150,8 @@ def run_search(
         for row in compose(build, narrate(build, found)):
             assert not isinstance(row, SourceProgram | VerifiedStep | Reached)
             rows.append(row)
+        if settings.budget.seconds is not None or dict(asked.options).get("requests"):
+            run.forget(SHARD)  # of a search that time or a batch ended, more may be known now
         run.write(SHARD, map(to_line, rows), {"sources": (source.id,), **counts_of(rows)})
         second_pass(run, described, [SHARD], run.raw_digest())
         if env.timings:
@@ -165,6 +168,7 @@ def tree_of(env: Environment) -> dict[str, Any]:
     return {
         "evaluations": env.evaluations,
         "measurements": env.measurements,
+        "tokens": env.tokens,
         "objective": env.objective.name,
         "visits_by_depth": {str(depth): count for depth, count in sorted(env.visits.items())},
         "best": env.best.number,

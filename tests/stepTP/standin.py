@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-Script = Callable[[dict[str, Any]], tuple[int, Any]]  # the request's body -> status, and a message or an error's text
+# The request's body -> status, and a message or an error's text; bytes are the whole reply.
+Script = Callable[[dict[str, Any]], tuple[int, Any]]
 
 
 class Server:
@@ -27,16 +28,19 @@ def standin(script: Script) -> Iterator[Server]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             server.asked.append({"path": self.path, "authorization": self.headers["Authorization"], **body})
             status, said = script(body)
-            if status == 200:
+            answer: Any = None
+            if isinstance(said, bytes):
+                pass
+            elif status == 200:
                 message = {"role": "assistant", **(said if isinstance(said, dict) else {"content": said})}
-                answer: Any = {
+                answer = {
                     "id": "1", "object": "chat.completion", "created": 0, "model": body["model"],
                     "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
                     "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
                 }  # fmt: skip
             else:
                 answer = {"error": {"message": said, "type": "error"}}
-            data = json.dumps(answer).encode()
+            data = said if isinstance(said, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))

@@ -7,6 +7,7 @@ and asked again, `retries` times.
 
 In a batch, `requests` gets one line a question, in the form of OpenAI's batch files, and the search ends; when
 `replies` has the answers (lines with `custom_id` and `response`, or `custom_id` and `text`), the same search goes on.
+Answers that an earlier call read are in the journal: `replies` need not keep them.
 """
 
 import json
@@ -17,23 +18,27 @@ from pathlib import Path
 from typing import Any
 
 from stepTP.answer import NotAnAnswer, read_answer
-from stepTP.chat import Endpoint
+from stepTP.chat import ChatError, Endpoint
 from stepTP.prompt import catalog_text, prompt
 from stepTP.records import Step
 from stepTP.search.env import Environment
-from stepTP.search.journal import key_of
+from stepTP.search.journal import done, key_of
 from stepTP.search.policies.asking import asked, offers, together
 from stepTP.search.protocol import Move, Node, Offer, Spent
 from stepTP.walk import Refusal
 
 _AT_ONCE = 16  # requests under way
+_RETRIES = 4  # of a request that the server did not answer
 _SHOWN = 5  # refusals of a state in a prompt
 _GIVEN = "stepTP.search.work.given"
 
 
 @dataclass(frozen=True, slots=True)
 class Llm:
-    """`count`: replies asked for at a state; `retries`: how often again where one is no legal step."""
+    """`count`: replies asked for at a state; `retries`: how often again where one is no legal step.
+
+    `timeout_s`: of a request; where the search has less time left, it waits no longer than that.
+    """
 
     url: str = ""
     model: str = ""
@@ -41,6 +46,7 @@ class Llm:
     retries: int = 2
     temperature: float | None = 0.8
     max_tokens: int | None = 4096
+    timeout_s: float = 600.0
     requests: str = ""
     replies: str = ""
     name: str = "llm"
@@ -75,25 +81,57 @@ class Llm:
         return [_joined(parts) for parts in found]
 
     def _replies(self, env: Environment, questions: Sequence[tuple[list[dict[str, str]], int]]) -> list[str]:
-        """The model's text for each question, asked once. Raises ChatError, or Spent where a batch has to be run."""
-        keys = [key_of("chat", [self.model, self.temperature, self.max_tokens, *question]) for question in questions]
+        """The model's text for each question, asked once.
+
+        Raises ChatError, and Spent where a batch has to be run or the time is over.
+        """
+        keys = [key_of("reply", [self.model, self.temperature, self.max_tokens, *question]) for question in questions]
+        known: dict[str, dict[str, Any]] = {}
         if self.requests:
-            self._require_batch(keys, questions)
+            known = _batch_replies(Path(self.replies))
+            self._require_batch(env, known, keys, questions)
 
         def make(numbers: list[int]) -> list["Future[Any]"]:
             if self.requests:
-                known = _batch_replies(Path(self.replies))
-                return [threads.submit(known.__getitem__, keys[n]) for n in numbers]
-            endpoint = Endpoint(self.url, self.model, temperature=self.temperature, max_tokens=self.max_tokens)
+                return [done(known[keys[n]]) for n in numbers]
+            endpoint = self._endpoint(env.left().seconds)
             return [threads.submit(_complete, endpoint, *questions[n]) for n in numbers]
 
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            return env.journal.ask_all(keys, make)
+        try:
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                answers = env.journal.ask_all(keys, make)
+        except ChatError:
+            env.require(0)  # of a server that is slow, the time may be over
+            raise
+        told = [answer["tokens"] for answer in answers if answer["tokens"] is not None]
+        if told:
+            env.tokens = (env.tokens or 0) + sum(told)
+        return [answer["text"] for answer in answers]
 
-    def _require_batch(self, keys: Sequence[str], questions: Sequence[tuple[list[dict[str, str]], int]]) -> None:
+    def _endpoint(self, left: float | None) -> Endpoint:
+        hurried = left is not None and left < self.timeout_s
+        return Endpoint(
+            self.url,
+            self.model,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            timeout_s=max(1.0, left) if left is not None and hurried else self.timeout_s,
+            retries=0 if hurried else _RETRIES,
+        )
+
+    def _require_batch(
+        self,
+        env: Environment,
+        known: dict[str, dict[str, Any]],
+        keys: Sequence[str],
+        questions: Sequence[tuple[list[dict[str, str]], int]],
+    ) -> None:
         """Writes the questions that have no reply yet. Raises Spent where there are any."""
-        known = _batch_replies(Path(self.replies))
-        missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in known}
+        missing = {
+            key: question
+            for key, question in zip(keys, questions, strict=True)
+            if key not in known and not env.journal.knows(key)
+        }
         if not missing:
             return
         lines = [
@@ -141,21 +179,29 @@ def read_step(text: str) -> Step | str:
     return step or "the answer names no strategy"
 
 
-def _complete(endpoint: Endpoint, messages: list[dict[str, str]], seed: int) -> str:
-    return endpoint.complete(messages, seed=seed).text
+def _complete(endpoint: Endpoint, messages: list[dict[str, str]], seed: int) -> dict[str, Any]:
+    found = endpoint.complete(messages, seed=seed)
+    counts = [count for count in (found.prompt_tokens, found.completion_tokens) if count is not None]
+    return {"text": found.text, "tokens": sum(counts) if counts else None}
 
 
-def _batch_replies(file: Path) -> dict[str, str]:
-    """The replies of a batch file by the id of their question; none where there is no file."""
+def _batch_replies(file: Path) -> dict[str, dict[str, Any]]:
+    """The replies of a batch file by the id of their question; none where there is no file. Raises ChatError."""
     if not file.is_file():
         return {}
-    found: dict[str, str] = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        data = json.loads(line)
-        text = data.get("text")
-        if text is None:
-            text = data["response"]["body"]["choices"][0]["message"]["content"]
-        found[data["custom_id"]] = text
+    found: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            data = json.loads(line)
+            text, tokens = data.get("text"), None
+            if text is None:
+                body = data["response"]["body"]
+                text, tokens = body["choices"][0]["message"]["content"], (body.get("usage") or {}).get("total_tokens")
+            found[str(data["custom_id"])] = {"text": str(text or ""), "tokens": tokens}
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+            raise ChatError(
+                f"{file}:{number}: is no reply of a batch: a line has custom_id, and response or text"
+            ) from None
     return found
 
 
