@@ -52,6 +52,7 @@ class Sources(_Section):
 
     families: Names | Literal["all", "none"] = "all"
     per_family: int = Field(default=3, ge=1, le=100_000)
+    counts: dict[str, Annotated[int, Field(ge=1, le=100_000)]] = Field(default_factory=dict)  # of these families
     folders: tuple[Folder, ...] = ()
     modules: tuple[ImportedModule, ...] = ()
 
@@ -65,6 +66,8 @@ class Walk(_Section):
     attempts: int = Field(default=8, ge=1, le=100_000)  # candidates tried of one strategy at one state
     strategies_per_state: int | None = Field(default=None, ge=1)  # that give steps at one state; None: all that can
     always: tuple[str, ...] = ()  # strategies that are asked beyond that number
+    opening: tuple[str, ...] = ("compute_inline",)  # strategies that are followed first, while a walk opens
+    opening_steps: int = Field(default=0, ge=0, le=64)  # that a walk opens with at most
     longest: int | None = Field(default=None, ge=1)  # characters of a program that is expanded
     strategies: Names | Literal["all"] = "all"
 

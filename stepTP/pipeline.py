@@ -248,13 +248,18 @@ def planned_shards(config: Config) -> dict[str, list[SourceProgram]]:
             wanted = []
         case names:
             wanted = list(names)
-    for family in wanted:
-        if family not in known:
-            raise ConfigError(f"sources.families: no family {family!r}{_nearest(family, known)}")
-    try:
-        sources: list[SourceProgram] = generate(wanted, config.seed, config.sources.per_family)
-    except FamilyTooSmall as error:
-        raise ConfigError(f"sources.per_family: {error}: ask for fewer") from None
+    counts = config.sources.counts
+    for key, families_named in (("sources.families", wanted), ("sources.counts", counts)):
+        for family in families_named:
+            if family not in known:
+                raise ConfigError(f"{key}: no family {family!r}{_nearest(family, known)}")
+    sources: list[SourceProgram] = []
+    for family in sorted(set(wanted)):
+        try:
+            sources += generate([family], config.seed, counts.get(family, config.sources.per_family))
+        except FamilyTooSmall as error:
+            key = "counts" if family in counts else "per_family"
+            raise ConfigError(f"sources.{key}: {error}: ask for fewer") from None
     sources += given_programs(config.sources.folders, config.sources.modules)
     if not sources:
         raise ConfigError("sources: there is none: name families, folders or modules")
@@ -272,6 +277,7 @@ def chosen_strategies(config: Config) -> tuple[str, ...]:
     for key, names in (
         ("walk.strategies", wanted),
         ("walk.always", config.walk.always),
+        ("walk.opening", config.walk.opening),
         ("filter.caps", config.filter.caps),
         ("filter.whole", config.filter.whole),
     ):

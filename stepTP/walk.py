@@ -1,6 +1,6 @@
 """From one program to many verified steps: expansion, level by level, of the states that legal steps lead to.
 
-The policy, which has four parts:
+The policy, which has five parts:
 
 1. *At a state*, strategies are asked in the order of a race: each draws an arrival time with rate 1/(1+n), where n is
    how many steps of it this walk has kept so far. The first `strategies_per_state` that can do something there give up
@@ -12,7 +12,10 @@ The policy, which has four parts:
    arrival time with rate 1/n, where n is how many steps of its strategy this walk has kept so far. All strategies
    together get the same chance, however many steps they have, so states that a rare strategy made are followed more
    often than their number says. States whose text is longer than `longest` are not expanded.
-4. *Across states*, none but those on the way back is verified or emitted twice: the first in walk order stands.
+4. *Opening*: a plain program has one operation in a nest, and many rewrites of formulas need several in one
+   expression. So a walk begins with a number of steps, drawn from 0 to `opening_steps`, in which the `opening`
+   strategies (inlines) are asked at every state, and a state that they lead to is expanded before any other.
+5. *Across states*, none but those on the way back is verified or emitted twice: the first in walk order stands.
 
 Every draw is keyed by (seed, source, state, strategy): a strategy that is added moves nothing but the places that its
 own steps win, and a source that is added moves nothing. All of a level is expanded and verified at once, and taken in
@@ -27,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stepTP import config
-from stepTP.draw import arrival
+from stepTP.draw import arrival, uniform
 from stepTP.identity import verification_identity
 from stepTP.records import (
     FactRecord,
@@ -156,9 +159,11 @@ def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
     frontier = [State(walker.source.leir, walker.source.state_id, (), (walker.source.state_id,))]
     seen = {walker.source.state_id}
     kept: Counter[str] = Counter()
-    for _ in range(walker.limits.depth):
+    opening = _length_of_opening(walker)
+    for depth in range(walker.limits.depth):
+        first = walker.limits.opening if depth < opening else ()
         fresh: list[Taking] = []
-        for state, around, failed in _expand_all(walker, frontier, kept):
+        for state, around, failed in _expand_all(walker, frontier, kept, first):
             yield from failed
             for refusal in around.refusals:
                 yield refusal_row(walker, state, refusal)
@@ -181,20 +186,27 @@ def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
                 kept[proposal.step.strategy] += 1
                 arrived.append((proposal.step.strategy, state.after(proposal)))
             yield VerifiedStep(walker.source, state, proposal, taking.around, outcome, taking.undoes)
-        frontier = _first_in_race(walker, arrived, kept)
+        frontier = _first_in_race(walker, arrived, kept, first)
         if not frontier:
             return
 
 
-def _first_in_race(walker: Walker, arrived: list[tuple[str, State]], kept: Counter[str]) -> list[State]:
-    """The states to expand, in the order of their arrival."""
-    longest = walker.limits.longest
+def _length_of_opening(walker: Walker) -> int:
+    """How many steps a walk opens with: each number from 0 on is as likely."""
+    return int(uniform("opening", walker.seed, walker.source.id) * (walker.limits.opening_steps + 1))
+
+
+def _first_in_race(
+    walker: Walker, arrived: list[tuple[str, State]], kept: Counter[str], first: tuple[str, ...]
+) -> list[State]:
+    """The states to expand, in the order of their arrival; those of the strategies in `first` before the others."""
+    longest, key = walker.limits.longest, (walker.seed, walker.source.id)
     race = sorted(
-        (arrival(1 / kept[strategy], walker.seed, walker.source.id, state.state_id, strategy), state.state_id, state)
+        (strategy not in first, arrival(1 / kept[strategy], *key, state.state_id, strategy), state.state_id, state)
         for strategy, state in arrived
         if longest is None or len(state.leir) <= longest
     )
-    return [state for _, _, state in race[: walker.limits.breadth]]
+    return [state for *_, state in race[: walker.limits.breadth]]
 
 
 def _order(walker: Walker, state: State, kept: Counter[str]) -> tuple[str, ...]:
@@ -206,17 +218,18 @@ def _order(walker: Walker, state: State, kept: Counter[str]) -> tuple[str, ...]:
 
 
 def _expand_all(
-    walker: Walker, states: list[State], kept: Counter[str]
+    walker: Walker, states: list[State], kept: Counter[str], first: tuple[str, ...]
 ) -> Iterator[tuple[State, Surroundings, tuple[RejectedRow, ...]]]:
-    """What can be done at each state. Where a job fails, each strategy is asked alone: one costs itself only."""
+    """What can be done at each state; `first` are asked at each. Where a job fails, each strategy is asked alone: one
+    costs itself only."""
     ordered = [_order(walker, state, kept) for state in states]
-    together = [_expand(walker, state, names) for state, names in zip(states, ordered, strict=True)]
+    together = [_expand(walker, state, names, first) for state, names in zip(states, ordered, strict=True)]
     for state, names, future in zip(states, ordered, together, strict=True):
         answer = future.result()
         if not isinstance(answer, Failure):
             yield state, surroundings([answer]), ()
             continue
-        alone = [(name, _expand(walker, state, (name,))) for name in names]
+        alone = [(name, _expand(walker, state, (name,), first)) for name in names]
         answers = [(name, asked.result()) for name, asked in alone]
         failed = tuple(
             rejected(walker, state, Step(strategy=name, args={}), "expand", cause_of(failure), failure.message)
@@ -226,7 +239,7 @@ def _expand_all(
         yield state, surroundings([a for _, a in answers if not isinstance(a, Failure)]), failed
 
 
-def _expand(walker: Walker, state: State, names: tuple[str, ...]) -> "Future[Any]":
+def _expand(walker: Walker, state: State, names: tuple[str, ...], first: tuple[str, ...]) -> "Future[Any]":
     undoing = inverses(state.path[-1].strategy) if state.path else ()
     payload = {
         "leir": state.leir,
@@ -234,7 +247,7 @@ def _expand(walker: Walker, state: State, names: tuple[str, ...]) -> "Future[Any
         "source": walker.source.id,
         "strategies": list(names),
         "wanted": walker.limits.strategies_per_state,
-        "always": [name for name in walker.limits.always if name in names],
+        "always": [name for name in (*walker.limits.always, *first) if name in names],
         "back": [name for name in undoing if name in names],
         "earlier": list(state.trail[:-1]),
         "per_strategy": walker.limits.per_strategy,

@@ -115,7 +115,7 @@ def loop_terms(before: Program, after: Program, path: Path) -> dict[str, str]:
         "header": header_text(loops_of_nest(old)),
         "new_header": header_text(loops_of_nest(new)),
         "targets": listed(targets),
-        "equations": counted(len(equations), "equation"),
+        "equations": "equation" if len(equations) == 1 else f"{len(equations)} equations",
         "stay": "stay" if len(equations) > 1 else "stays",
     }
     instances = instances_below(before, path)

@@ -22,7 +22,7 @@ from leir.analysis.model import Statement, domain
 from leir.analysis.order import Suspect, keeps_order
 from leir.analysis.relations import Instance, reads_unwritten, wrong_instance, wrong_writer
 from leir.names import substitute_in
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Equation, Expr, Integer, Path, Place, Program, Unary, Variable
 
 
@@ -169,7 +169,7 @@ class _Comparison:
         for path, found in images.items():
             statement = self.before.equations[path]
             if not found and path not in removed:
-                raise _Differs("instances-differ", f"{statement_text(statement.node)} no longer runs", Place(path))
+                raise _Differs("instances-differ", f"{equation_text(statement.node)} no longer runs", Place(path))
             if found and not (len(found) == 1 and (found[0] in self.same or self.is_permuted(statement, found[0]))):
                 self.compare_images(statement, found)
 
@@ -194,7 +194,7 @@ class _Comparison:
         wrong = wrong_instance(whole, pieces)
         if wrong is not None:
             reason, values = wrong
-            shown = f"{statement_text(statement.node)}{_at(statement, values)} {reason}"
+            shown = f"{equation_text(statement.node)}{_at(statement, values)} {reason}"
             raise _Differs("instances-differ", shown, Place(statement.path), Place(images[0]))
 
     def instances(self, path: Path, source: str, target: str, free: tuple[str, ...] = ()) -> str:
@@ -218,7 +218,7 @@ class _Comparison:
                 continue
             old, new = self.before.equations[origin.path], self.after.equations[path]
             if not self.computes_the_same(old, new, origin):
-                shown = f"{statement_text(old.node)} became {statement_text(new.node)}"
+                shown = f"{equation_text(old.node)} became {equation_text(new.node)}"
                 raise _Differs("expression-differs", shown, Place(old.path), Place(path))
 
     def computes_the_same(self, old: Statement, new: Statement, origin: Origin) -> bool:
@@ -309,7 +309,7 @@ class _Comparison:
         number, n = (int(part) for part in name[1:].split("_"))
         statement = self.before.listed[number]
         read = self.before.reads(statement)[n]
-        what = f"{expression_text(read.use.access)} in {statement_text(statement.node)}{_at(statement, values)}"
+        what = f"{expression_text(read.use.access)} in {equation_text(statement.node)}{_at(statement, values)}"
         return _Differs("writer-differs", f"{what} {changed}", read.use.place)
 
     def shown(self, writers: list[Instance]) -> str:
@@ -317,7 +317,7 @@ class _Comparison:
         for name, values in writers[:2]:
             side, new = (self.after, "the new ") if name[0] == "N" else (self.before, "")
             statement = side.listed[int(name[1:])]
-            texts.append(f"{new}{statement_text(statement.node)}{_at(statement, values)}")
+            texts.append(f"{new}{equation_text(statement.node)}{_at(statement, values)}")
         return (" and ".join(texts) if texts else "nothing") + (" and others" if len(writers) > 2 else "")
 
 

@@ -314,14 +314,35 @@ class _Translator:
 
 
 def _live_nodes(exported: ExportedProgram) -> list[torch.fx.Node]:
-    """The nodes that what `forward` returns is computed from, in order: not what only changes buffers or arguments."""
+    """The nodes that what `forward` returns is computed from, in order, and what it computes and never uses.
+
+    Left out is what only changes buffers or arguments, a result of an op of several that nobody takes, and what no
+    table entry computes: no such value has to be there. Where PyTorch decomposes an op, it has left out the rest too.
+    """
     specs = exported.graph_signature.output_specs
     returned = {s.arg.name for s in specs if s.kind not in _UPDATES and isinstance(s.arg, TensorArgument)}
-    live: dict[torch.fx.Node, None] = {}
+    updated = {s.arg.name for s in specs if s.kind in _UPDATES}
+    live: set[torch.fx.Node] = set()
+    updating: set[torch.fx.Node] = set()
     for node in reversed(exported.graph.nodes):
-        if node.name in returned or any(user in live for user in node.users):
-            live[node] = None
-    return [node for node in exported.graph.nodes if node in live]
+        if node.name in returned or not live.isdisjoint(node.users):
+            live.add(node)
+        elif node.name in updated or not updating.isdisjoint(node.users):
+            updating.add(node)
+    kept: dict[torch.fx.Node, None] = {}
+    for node in exported.graph.nodes:
+        if node in live or (
+            node not in updating and _is_left_over(node) and all(n in kept for n in node.all_input_nodes)
+        ):
+            kept[node] = None
+    return list(kept)
+
+
+def _is_left_over(node: torch.fx.Node) -> bool:
+    """Whether a node that nothing returned depends on is a computation of its own."""
+    if node.target is operator.getitem:
+        return bool(node.users)
+    return node.op == "call_function" and str(node.target) in TABLE
 
 
 def _missing(target: Any, name: str) -> str:

@@ -15,7 +15,7 @@ def purpose(statement: Stmt) -> str:
     """What a top-level statement does: `takes the maximum of A_{i,j} over j into D`, with at most two equations."""
     if isinstance(statement, Alloc):
         return f"declares {statement.tensor}"
-    found = list(_equations(statement, ()))
+    found = list(_equations(statement, (), {}))
     shown = [_equation(equation, loops) for equation, loops in found[:2]]
     rest = len(found) - len(shown)
     if rest:
@@ -31,27 +31,35 @@ def loops_text(statement: Stmt) -> str:
     return f"{', '.join(loop.variable for loop in loops)} of {'*'.join(str(loop.extent) for loop in loops)}"
 
 
-def kinds(program: Program) -> dict[str, list[str]]:
-    """The variables of loops that are not serial, by kind, each once."""
-    result: dict[str, list[str]] = {}
-    for _, node in walk(program):
-        if isinstance(node, Loop) and node.kind != "L" and node.variable not in result.get(node.kind, []):
-            result.setdefault(node.kind, []).append(node.variable)
+def kinds(program: Program) -> dict[str, list[tuple[int, str]]]:
+    """The loops that are not serial, by kind: the number of the top-level statement, and the variable."""
+    result: dict[str, list[tuple[int, str]]] = {}
+    for path, node in walk(program):
+        if isinstance(node, Loop) and node.kind != "L":
+            result.setdefault(node.kind, []).append((path[0], node.variable))
     return result
 
 
-def _equations(statement: Stmt, loops: tuple[Loop, ...]) -> Iterator[tuple[Equation, tuple[Loop, ...]]]:
+def _equations(
+    statement: Stmt, loops: tuple[Loop, ...], begun: dict[str, tuple[Loop, ...]]
+) -> Iterator[tuple[Equation, tuple[Loop, ...]]]:
+    """Each equation with the loops around it in which its target is one and the same: those within its declaration,
+    or within what it was last set in. `begun`: the loops around that, by tensor."""
     match statement:
-        case Equation():
-            yield statement, loops
+        case Equation(target, op):
+            around = begun.get(target.tensor, ())
+            shared = sum(1 for one, other in zip(around, loops, strict=False) if one is other)
+            yield statement, loops[shared:]
+            if op == "=":
+                begun[target.tensor] = loops
         case Loop(body=body):
             for inner in body:
-                yield from _equations(inner, (*loops, statement))
+                yield from _equations(inner, (*loops, statement), begun)
         case Guard(body=body):
             for inner in body:
-                yield from _equations(inner, loops)
-        case Alloc():
-            return
+                yield from _equations(inner, loops, begun)
+        case Alloc(tensor):
+            begun[tensor] = loops
 
 
 def _equation(equation: Equation, loops: tuple[Loop, ...]) -> str:

@@ -24,8 +24,7 @@ def change(context: Context) -> tuple[Form, ...]:
         (what, pairs),
         (pairs, what),
         (what, kept),
-        (kept, what, lines),
-        (plain, what, kept),
+        (kept, what),
         (what, plain),
         (plain, what),
     )
@@ -67,6 +66,9 @@ def _bits(context: Context) -> str:
 def lines_text(changed: Sequence[Change], *, quoting: bool) -> str:
     """The changed lines; quoted, if they are few and short."""
     quoting = quoting and len(changed) <= 2
+    moved = _moved_lines(changed)
+    if moved:
+        return moved
     sentences: list[str] = []
     in_place: list[Change] = []
     for one in changed:
@@ -90,6 +92,18 @@ def lines_text(changed: Sequence[Change], *, quoting: bool) -> str:
         one_line = len(in_place) == 1 and len(in_place[0].old) == 1
         sentences.append(_upper(f"{only}{_line_numbers(in_place)} {'changes' if one_line else 'change'}."))
     return " ".join(sentences)
+
+
+def _moved_lines(changed: Sequence[Change]) -> str:
+    """Lines that only change places; empty where that is not all."""
+    if len(changed) != 2 or changed[0].old + changed[1].old != changed[0].new + changed[1].new:
+        return ""
+    up = not changed[0].old
+    new, gone = (changed[0], changed[1]) if up else (changed[1], changed[0])
+    if new.old or gone.new:
+        return ""
+    which = _upper(_line_numbers((gone,)))
+    return f"{which} {'move' if len(gone.old) > 1 else 'moves'} {'up' if up else 'down'}, to follow line {new.at}."
 
 
 def _new_lines(one: Change) -> str:
@@ -156,6 +170,8 @@ def _moved(context: Context) -> str:
     """The totals that differ."""
     old, new = context.numbers_before.totals(), context.numbers_after.totals()
     differ = [name for name in old if old[name] != new[name]]
+    if all(totals["kernels"] == totals["nests"] for totals in (old, new)):
+        differ = [name for name in differ if name != "kernels"]  # each nest is one: that is no news
     same = [name for name in ("iterations", "operations", "traffic") if old[name] == new[name]]
     if not differ:
         return _nothing_moved(context, same)

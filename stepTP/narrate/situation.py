@@ -101,7 +101,7 @@ def _share(context: Context) -> list[str]:
     weights = {number: operations(nest) for number, nest in numbers.nests.items()}
     heaviest = max(weights, key=lambda number: weights[number].value)
     most, total = count_text(weights[heaviest]), count_text(numbers.operations)
-    own = touched_operations(context)
+    own = touched_operations(context) or "none"
     if sum(weight.value == weights[heaviest].value for weight in weights.values()) > 1:
         return [
             f"No nest does more than nest {heaviest}, {most} of {total} operations; what the step touches takes {own}.",
@@ -134,7 +134,7 @@ def _traffic(context: Context) -> list[str]:
     per_byte = f": {_intensity(numbers)} a byte" if exact else ""
     forms = [f"With each nest touching its data once, {moved} move, for {done} operations{per_byte}."]
     if exact:
-        forms.append(f"A byte moved pays for {_intensity(numbers)} operations: {done} on {moved}, nest by nest.")
+        forms.append(f"Each byte that moves serves {_intensity(numbers)} operations: {done} on {moved}, nest by nest.")
     if numbers.traffic > numbers.boundary and moved != least:
         forms += [
             f"Inputs and outputs take {least}; with the temporaries, and what several nests touch counted for each, "
@@ -178,8 +178,10 @@ def _serial(context: Context) -> list[str]:
     claimed = kinds(context.before)
     words = {"P": "parallel", "V": "vectorised", "U": "unrolled", "B": "bound to the GPU"}
     if claimed:
-        each = [f"{listed(loops)} {_are(loops)} {words[kind]}" for kind, loops in claimed.items()]
-        return [f"Already {listed(each)}.", f"Of the loops, {listed(each)} by now."]
+        each = listed(
+            f"{_loops(found)} {'is' if len(found) == 1 else 'are'} {words[kind]}" for kind, found in claimed.items()
+        )
+        return [f"Already {each}.", f"By now {each}."]
     number = next(iter(context.touched), 0)
     nest = context.numbers_before.nests.get(number)
     if nest is None or nest.parallel_iterations < 2:
@@ -193,12 +195,13 @@ def _serial(context: Context) -> list[str]:
         f"Every loop is serial, though {which}, {parallel}, {carry} no dependence.",
         f"{which[0].upper()}{which[1:]} {carry} no dependence: {parallel}, of which no loop kind makes use yet.",
         f"No loop is parallel, vectorised, unrolled or bound; of nest {number}, {listed(names)} could be: {parallel}.",
-        f"In nest {number} {parallel} could run at once: {listed(names)} {carry} no dependence. Now all run in turn.",
+        f"In nest {number}, {parallel} could run at once: {listed(names)} {carry} no dependence. Now all run in turn.",
     ]
 
 
-def _are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+def _loops(found: Sequence[tuple[int, str]]) -> str:
+    """One loop by its name and nest, several by their number."""
+    return f"loop {found[0][1]} of nest {found[0][0]}" if len(found) == 1 else f"{len(found)} loops"
 
 
 _LOOKED_AT: dict[str, tuple[Callable[[Context], list[str]], ...]] = {

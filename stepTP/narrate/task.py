@@ -7,7 +7,7 @@ from leir.parser import parse
 from stepTP.narrate.call import call_text
 from stepTP.narrate.compose import compose
 from stepTP.narrate.context import Context, RefusedStep, gather, touched_operations
-from stepTP.narrate.describe import purpose
+from stepTP.narrate.describe import kinds, purpose
 from stepTP.narrate.difference import diff_text
 from stepTP.narrate.ground import Ungrounded, ungrounded
 from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_text
@@ -65,6 +65,7 @@ def computed(context: Context) -> list[str]:
     texts += [call_text(context.enabled)] if context.enabled else []
     texts += context.terms.values()
     texts += [str(len(context.facts)), str(touched_operations(context))]
+    texts += [str(len(found)) for found in kinds(context.before).values()]
     texts += map(purpose, context.before.body)
     for numbers in (context.numbers_before, context.numbers_after):
         texts += _written(numbers)

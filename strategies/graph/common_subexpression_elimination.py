@@ -71,7 +71,7 @@ class CommonSubexpressionElimination(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "{value} is computed {times_before} times in {places}, where {times_after} are enough: nothing writes "
-        "{operands} from the first of them to the last.",
+        "{any_operand} from the first of them to the last.",
         "The equations at {paths} compute one thing, {value}, from operands that stay as they are meanwhile.",
         "{value} at {path} comes again at {other}. No operand of it changes on the way, so one result serves both.",
         "What {path} computes as {value}, {other} spells {spelled}: in its own loops, the same value.",
@@ -198,7 +198,7 @@ class CommonSubexpressionElimination(Strategy):
                 result["spelled"], result["spelled_read"] = spelled, expression_text(found[1].entry)
         operands = dict.fromkeys(access.tensor for access in accesses(part.value))
         if len(operands) > 1:
-            result["operands"] = listed(operands)
+            result |= {"operands": listed(operands), "any_operand": " or ".join(operands)}
         if part.guards:
             result["guards"] = listed(map(expression_text, part.guards))
         elif part.levels:

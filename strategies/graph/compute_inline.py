@@ -73,8 +73,8 @@ class ComputeInline(Strategy):
         "which rounds or converts to {dtype} as the store did.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{bytes} in {memory} are no longer written and read. The value is computed up to {times_after} times where it "
-        "was {times_before}, from the same operands, so every bit stays.",
+        "{bytes} in {memory} are no longer written and read. The value is computed {often}, from the same operands, so "
+        "every bit stays.",
         "{tensor} needs no storage any more, {bytes} in {memory}. Each read gets the value that was stored, so every "
         "bit stays.",
     )
@@ -149,8 +149,9 @@ class ComputeInline(Strategy):
             result["dtype"] = known.dtype
         around = [level for path in (inlining.path, *reads) for _, level in enclosing(before, path)]
         if not any(isinstance(level, Guard) for level in around):
-            result["times_before"] = str(iterations_around(before, inlining.path))
-            result["times_after"] = str(sum(iterations_around(before, path) for path in reads))
+            old = iterations_around(before, inlining.path)
+            new = sum(iterations_around(before, path) for path in reads)
+            result["often"] = "as often as before" if new == old else f"up to {new} times instead of {old}"
         del after
         return result
 

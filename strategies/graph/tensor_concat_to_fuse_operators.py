@@ -104,7 +104,8 @@ class TensorConcatToFuseOperators(Strategy):
         "elements. {bits}",
         "{shared} is read by one nest instead of two, so that each element can serve both results while it is near. "
         "{bits}",
-        "One nest instead of two is one kernel to start and one loop order to choose. {bits}",
+        "One nest instead of two does the work, so that one loop order serves both. The copies around it are the "
+        "price. {bits}",
         "The price is to copy {laid} and the results; an operator of {total} along {axis} fills a machine better than "
         "two of its parts. {bits}",
         "Each result comes from the operands that it came from, in the same order of terms. {bits}",
@@ -161,7 +162,7 @@ class TensorConcatToFuseOperators(Strategy):
         evidence = f"{text[1]} is {text[0]} up to names"
         is_alike = isinstance(match, Alike)
         yield Fact("operators-are-alike", is_alike, match.reason if isinstance(match, Unlike) else evidence)
-        targets = listed(dict.fromkeys((one.target, other.target)))
+        targets = " or ".join(dict.fromkeys((one.target, other.target)))
         read = [target for target in (one.target, other.target) if any(reads_tensor(w, target) for w in (one, other))]
         evidence = f"one of the nests reads {read[0]}" if read else f"neither nest reads {targets}"
         yield Fact("results-are-not-read", not read, evidence)
@@ -172,7 +173,11 @@ class TensorConcatToFuseOperators(Strategy):
         yield Fact("results-lie-apart", apart, evidence if apart else f"{evidence}: not provable")
         sums = [w.equation_path in reorderable_accumulations(program, w.path) for w in (one, other)]
         free = one.equation.op == "=" or all(sums)
-        evidence = f"{text[0]} stores" if one.equation.op == "=" else f"the terms of {text[0]} may be regrouped"
+        evidence = (
+            f"{text[0]} stores a value, so that there are no terms to regroup"
+            if one.equation.op == "="
+            else f"the terms of {text[0]} may be regrouped"
+        )
         if not free:
             evidence = f"{text[0]} cuts its terms to integers one by one, so that their order counts"
         yield Fact("terms-may-be-regrouped", free, evidence)

@@ -59,7 +59,7 @@ class TensorSplitToDecoupleOperators(Strategy):
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
         "The {extent} iterations of {spatial_axis} in the nest at {path} write elements of {target} that lie apart: "
-        "the first {first} and the other {second} have nothing to do with each other.",
+        "{lead} and the {rest} have nothing to do with each other.",
         "{equation} reduces over {reduced_axis}. Its {extent} terms can be taken in two groups, {first} and {second}, "
         "that meet only at the end.",
         "In {equation}, {spatial_axis} runs over {slices} and over the result alike, so that a slice of the operands "
@@ -80,12 +80,12 @@ class TensorSplitToDecoupleOperators(Strategy):
         "their results in turn.",
         "{count} statements take the place of the nest at {path}; the two that do its work end in {first_equation} and "
         "{second_equation}.",
-        "{equation} becomes {first_equation} and {second_equation}, and {combining} puts their results together.",
+        "{equation} becomes {first_equation} and {second_equation}, and {combining} put their results together.",
         "Instead of one {word} over {reduced_axis} there are two partial ones, {entry} and {other_entry}; {combining} "
         "combines them.",
         "One nest takes {first} of the {extent} iterations of {axis}, with {entry} as its result; another takes the "
-        "other {second}, with {other_entry}.",
-        "{slices} come in slices now, {count_slices} in all, each read by one of two nests: {header_first} and "
+        "{rest}, with {other_entry}.",
+        "{slices} {come} in slices now, {count_slices} in all, each read by one of two nests: {header_first} and "
         "{header_second}.",
         "{target} is no longer written by the nest itself: {combining}, once {entry} and {other_entry} are there.",
     )
@@ -150,7 +150,11 @@ class TensorSplitToDecoupleOperators(Strategy):
         evidence = f"no two results of {text} go to one element"
         yield Fact("results-lie-apart", apart, evidence if apart else f"{evidence}: not provable")
         free = work.equation.op == "=" or work.equation_path in reorderable_accumulations(program, self.path)
-        evidence = f"{text} stores" if work.equation.op == "=" else f"the terms of {text} may be regrouped"
+        evidence = (
+            f"{text} stores a value, so that there are no terms to regroup"
+            if work.equation.op == "="
+            else f"the terms of {text} may be regrouped"
+        )
         yield Fact(
             "terms-may-be-regrouped", free, evidence if free else f"{text} cuts each partial result to an integer"
         )
@@ -182,6 +186,8 @@ class TensorSplitToDecoupleOperators(Strategy):
             "extent": str(loop.extent),
             "first": str(self.at),
             "second": str(loop.extent - self.at),
+            "lead": "the first one" if self.at == 1 else f"the first {self.at}",
+            "rest": "last one" if loop.extent - self.at == 1 else f"other {loop.extent - self.at}",
             "entry": expression_text(cut.entries[0]),
             "other_entry": expression_text(cut.entries[1]),
             "count": str(len(cut.statements)),
@@ -197,6 +203,7 @@ class TensorSplitToDecoupleOperators(Strategy):
             result["word"] = WORDS[work.equation.op]
         if cut.sliced:
             result["slices"], result["count_slices"] = listed(cut.sliced), str(len(equations) - 4)
+            result["come"] = "comes" if len(cut.sliced) == 1 else "come"
         exact = self.is_bit_exact(before)
         result["exact_target" if exact else "rounded_target"] = work.target
         result["bits"] = "Every bit stays." if exact else "The terms are grouped anew, so results agree to rounding."

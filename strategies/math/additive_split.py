@@ -185,7 +185,7 @@ class AdditiveSplit(Strategy):
                 *factors(numerator),
             ):
                 return Use(
-                    "quotient", f"cancellation by {text}, a factor of the numerator, and of {own} but for {own}-{text}"
+                    "quotient", f"cancellation by {text}, a factor of the numerator and then a term of the divisor too"
                 )
             case _:
                 pass

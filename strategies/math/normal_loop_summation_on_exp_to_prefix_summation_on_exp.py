@@ -60,7 +60,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "beginning. A running sum that is rescaled when the maximum rises does not have to wait.",
         "{running_maximum} and {result} go over the same {extent} terms. What keeps them apart is that the terms of "
         "the sum subtract the last maximum; subtracting the current one instead removes that.",
-        "exp(a-D) is exp(a-M)*exp(M-D): a sum relative to one maximum becomes one relative to the next by a factor. "
+        "A sum relative to one maximum becomes one relative to the next by a factor, exp of the difference of the two. "
         "So {result} can follow {running_maximum} term by term.",
         "With {running_maximum} at hand, {result} has a recurrence too: the sum so far, rescaled to the new maximum, "
         "and one new term.",

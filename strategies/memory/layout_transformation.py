@@ -40,7 +40,7 @@ class LayoutTransformation(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Along {variable}, {access} moves by {stride} of {tensor}; in a copy with {new_shape} it moves by one.",
-        "From statement ({at}) on, {readers} {read} {tensor} as it is stored, with {shape}; a copy can have another "
+        "From statement ({first}) on, {readers} {read} {tensor} as it is stored, with {shape}; a copy can have another "
         "layout: {map}.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -119,6 +119,7 @@ class LayoutTransformation(Strategy):
         result = {
             "tensor": self.tensor,
             "copy": copy,
+            "first": str(self.at),
             "at": str(place),
             "shape": shape_text(tensor.shape),
             "new_shape": shape_text(layout.new_shape()),

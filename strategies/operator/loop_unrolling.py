@@ -45,8 +45,7 @@ class LoopUnrolling(Strategy):
     effect: ClassVar[tuple[str, ...]] = (
         "The code holds {copies} of {body}, in the order of the iterations, so every bit stays. What goes is the "
         "loop's own counting and testing, {extent} times.",
-        "Along this path {copies} of {body} stand one after the other; they compute what the {extent} iterations did, "
-        "bit for bit.",
+        "{copies} of {body} follow one another in the code, and compute what the {extent} iterations did, bit for bit.",
         "The code is shorter by {fewer} of {body}; the {given_up} iterations compute the same bits.",
     )
 
@@ -79,7 +78,7 @@ class LoopUnrolling(Strategy):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         loop = loop_at(before, self.path)
         result = loop_terms(before, after, self.path)
-        result["body"] = "its equation" if result["equations"] == "1 equation" else f"its {result['equations']}"
+        result["body"] = f"its {result['equations']}"
         if self.kind == "serial":
             return {**result, "fewer": "1 copy" if loop.extent == 2 else f"{loop.extent - 1} copies"}
         result["copies"] = f"{prod(_unrolled(before, self.path))} copies"

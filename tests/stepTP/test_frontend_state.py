@@ -154,6 +154,21 @@ def test_tied_weights_are_one_input_and_dead_parameters_stay() -> None:
     module_agrees(Tied(), draw(3, 4))
 
 
+class LeftOver(nn.Module):
+    """Values that nothing uses, one of them from an op of several results."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _unused = torch.log(1.0 + (x * x).sum(dim=-1))
+        top, _where = x.max(dim=-1, keepdim=True)
+        return x - top
+
+
+def test_what_a_module_computes_and_never_uses_is_there() -> None:
+    text = to_text(translate(LeftOver(), (draw(3, 4),)).program)
+    assert "=log(" in text and text.count(" max=") == 1
+    module_agrees(LeftOver(), draw(3, 4))
+
+
 TIED = STATEFUL.replace("self.norm = nn.BatchNorm1d(4)", "self.norm = nn.Linear(4, 4)").replace(
     "nn.Linear(4, 4)", "nn.Linear(4, 4, bias=False)\n        self.other = nn.Linear(4, 4, bias=False)\n"
     "        self.other.weight = self.norm.weight"

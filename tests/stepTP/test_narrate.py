@@ -14,6 +14,7 @@ from stepTP.narrate.call import NotACall, call_text, parse_call
 from stepTP.narrate.compose import LENGTH, length
 from stepTP.narrate.context import Context, RefusedStep, gather
 from stepTP.narrate.decision import choice, legality
+from stepTP.narrate.describe import purpose
 from stepTP.narrate.difference import changes, diff_text
 from stepTP.narrate.ground import ungrounded
 from stepTP.narrate.next_step import next_step
@@ -161,10 +162,26 @@ def test_near_duplicates_are_found() -> None:
         ("a\nb\nc\n", "a\nc\n", "Line 2 goes."),
         ("a\nb\nc\nd\n", "a\nx\nd\n", "Lines 2 and 3 become one line."),
         ("a\nb\nc\n", "a\nx\ny\nc\n", "Line 2 becomes 2 lines."),
+        ("a\nb\nc\nd\n", "a\nd\nb\nc\n", "Line 4 moves up, to follow line 1."),
+        ("a\nb\nc\nd\n", "a\nc\nd\nb\n", "Line 2 moves down, to follow line 4."),
     ],
 )
 def test_changed_lines_in_words(before: str, after: str, expected: str) -> None:
     assert lines_text(changes(before, after), quoting=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("nest", "expected"),
+    [
+        ("L^{8,4}_{i,j}[D_i+=A_{i,j};]", "sums A_{i,j} over j into D"),
+        ("L^8_i[S^{f32,l};L^4_j[S+=A_{i,j};]D_i=S;]", "sums A_{i,j} over j into S and sets D to S"),
+        ("L^8_i[S=0.0;L^4_j[S+=A_{i,j};]D_i=S;]", "sets S to 0.0, sums A_{i,j} over j into S and has 1 more equation"),
+        ("L^{8,4}_{i,j}[S max=A_{i,j};]", "takes the maximum of A_{i,j} over i, j into S"),
+    ],
+)
+def test_what_a_nest_does(nest: str, expected: str) -> None:
+    program = parse(f"in A_{{8,4}};out D_8;\n{nest}\n")
+    assert purpose(program.body[0]) == expected
 
 
 def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> None:

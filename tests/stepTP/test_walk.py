@@ -198,6 +198,18 @@ def test_rare_strategies_are_followed_more_often_than_their_share() -> None:
     assert 0.35 < followed["loop_reorder"] / followed.total() < 0.75
 
 
+def test_a_walk_opens_with_steps_that_others_need() -> None:
+    """As long as it opens, the state that the opening strategy leads to is the one that is expanded."""
+    limits = config.Walk(depth=3, breadth=1, per_strategy=1, attempts=8, opening=("loop_reorder",), opening_steps=2)
+    lengths = Counter[int]()
+    for seed in range(12):
+        items = list(walk(Walker(SOURCE, seed, limits, config.Verify(), NAMES, Jobs())))
+        paths = [[step.strategy for step in i.before.path] for i in items if isinstance(i, VerifiedStep)]
+        opened = max(paths, key=len)
+        lengths[2 if opened[:2] == ["loop_reorder"] * 2 else int(opened[:1] == ["loop_reorder"])] += 1
+    assert min(lengths[n] for n in range(3)) >= 1
+
+
 def test_refusals_carry_their_facts() -> None:
     reverse = LEIR.replace("D_{i,j}+1.0", "D_{i,7-j}")
     source = SOURCE.model_copy(update={"leir": reverse, "state_id": state_id(parse(reverse))})
