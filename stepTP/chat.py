@@ -74,8 +74,9 @@ class Endpoint:
             ) from None
         except openai.OpenAIError as error:
             raise ChatError(f"{self.url}: {_first_line(str(error))}") from None
-        choices = getattr(found, "choices", None)
-        message = getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+        choices: Any = getattr(found, "choices", None)
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = getattr(choice, "message", None)
         if message is None:
             raise ChatError(f"{self.url}: the reply holds no choice: is this a chat-completions server?")
         usage = getattr(found, "usage", None)
@@ -85,7 +86,7 @@ class Endpoint:
             prompt_tokens=_count(usage, "prompt_tokens"),
             completion_tokens=_count(usage, "completion_tokens"),
             seconds=time.monotonic() - start,
-            finish=_text(choices[0], "finish_reason"),
+            finish=_text(choice, "finish_reason"),
         )
 
 
