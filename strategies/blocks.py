@@ -5,7 +5,7 @@ Shared by the strategies that split loops.
 
 from dataclasses import replace
 
-from leir.analysis.types import is_float, type_of
+from leir.analysis.types import is_float, promote, type_of
 from leir.edit import dtypes, perfect_nest, statement_at, walk
 from leir.syntax import Binary, Equation, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
 
@@ -42,14 +42,20 @@ def loops_of_nest(statement: Stmt) -> list[Loop]:
 def reorderable_accumulations(program: Program, path: Path, *, exact: bool = False) -> list[Path]:
     """The accumulations below a path whose terms' order can change nothing but roundings; with `exact`, not even those.
 
-    A float cut to an integer at each step is none of them.
+    A float cut to an integer at each step is none of them, nor the maximum of integers cut to fewer bits. Sums and
+    products of integers wrap around, so that they are the same in any order.
     """
     result: list[Path] = []
     types = dtypes(program)
     for inner, node in walk(statement_at(program, path), path):
         if isinstance(node, Equation) and node.op != "=":
-            to_float = is_float(types[node.target.tensor])
-            keeps_bits = node.op in ("max=", "min=") or not to_float
-            if (to_float or not is_float(type_of(node.value, types))) and (keeps_bits or not exact):
+            own, value = types[node.target.tensor], type_of(node.value, types)
+            if is_float(own):
+                is_free = node.op in ("max=", "min=") or not exact
+            elif node.op in ("max=", "min="):
+                is_free = promote(own, value) == own
+            else:
+                is_free = not is_float(value)
+            if is_free:
                 result.append(inner)
     return result

@@ -14,6 +14,7 @@ from leir.printer import header_text
 from leir.syntax import Equation, Guard, Kind, Loop, Path, Program, Variable
 from strategies.base import counted, describe_at, listed, path_text, statement_or_none
 from strategies.blocks import loops_of_nest
+from strategies.dependences import in_nest
 
 WORDS: dict[Kind, str] = {"L": "serial", "P": "parallel", "V": "vectorised", "U": "unrolled", "B": "bound"}
 
@@ -47,7 +48,8 @@ def independence(program: Program, path: Path) -> tuple[bool, str]:
     loop = loop_at(program, path)
     found = carries_dependence(program, path)
     if found is None:
-        return True, _apart(program, path)
+        parts = (_apart(program, path), in_nest(program, path))
+        return True, "; ".join(part for part in parts if part)
     text = str(found)
     if found.kind == "reduction":
         text += (

@@ -10,7 +10,16 @@ from typing import Literal, NamedTuple
 
 from leir.analysis.affine import is_exact
 from leir.analysis.isl import TooHard, example, question
-from leir.analysis.model import Statement, Use, lifetimes, names_at, reach, statements_of, subscripts
+from leir.analysis.model import (
+    Statement,
+    Use,
+    element_text,
+    lifetimes,
+    names_at,
+    reach,
+    statements_of,
+    subscripts,
+)
 from leir.edit import statement_at
 from leir.printer import expression_text
 from leir.syntax import Loop, Path, Place, Program, Variable
@@ -28,7 +37,10 @@ class Touch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Two instances that conflict; `source` runs first. `exact` is False where isl could only not rule them out."""
+    """Two instances that conflict; `source` runs first. `exact` is False where isl could only not rule them out.
+
+    `element` is the one that both touch, as text; empty where it is not known.
+    """
 
     tensor: str
     kind: Kind
@@ -38,13 +50,14 @@ class Violation:
     target_iteration: Iteration
     source_text: str
     target_text: str
+    element: str
     exact: bool
 
     def __str__(self) -> str:
         first = f"{self.source_text}{at(self.source_iteration)}"
         second = f"{self.target_text}{at(self.target_iteration)}"
         if self.exact:
-            return f"{_VERBS[self.kind].format(first, second)}, and they touch the same element of {self.tensor}"
+            return f"{_VERBS[self.kind].format(first, second)}: both are {self.element}"
         return f"{first} and {second} may touch the same element of {self.tensor}: not provable otherwise"
 
 
@@ -76,7 +89,7 @@ def carries_dependence(program: Program, loop_path: Path) -> Violation | None:
         if life.get(touches[0].use.access.tensor, 0) > depth:
             continue  # each iteration has its own
         for first, second in pairs(touches):
-            if _index_alone(first, depth) & _index_alone(second, depth):
+            if index_alone(first, depth) & index_alone(second, depth):
                 continue  # both name the iteration in one subscript
             if is_reduction(first, second):
                 reductions.append((first, second))
@@ -124,7 +137,7 @@ def loop_number(statement: Statement, loop_path: Path) -> int:
     return next(number for number, (path, _) in enumerate(statement.loops) if path == loop_path)
 
 
-def _index_alone(touch: Touch, number: int) -> set[int]:
+def index_alone(touch: Touch, number: int) -> set[int]:
     """The subscripts that are exactly the variable of one loop around the statement."""
     variable = touch.statement.loops[number][1].variable
     if touch.statement.names("x")[variable] != f"x{number}":
@@ -138,11 +151,11 @@ def conflict(first: Touch, second: Touch, shared: int, life: dict[str, int], ext
     `extra`: further constraints on the loop values: `s<n>` of shared loops, `x<n>` of the first, `y<n>` of the second.
     """
     where = [*reach(first.statement, first.use, "x", shared), *reach(second.statement, second.use, "y", shared)]
-    where += _same_element(first, second, shared, life)
+    where += same_element(first, second, shared, life)
     where += extra
     xs, ys = first.statement.dimensions("x", shared), second.statement.dimensions("y", shared)
     dimensions = [*xs, *ys[shared:]]
-    exact = _is_exact(first) and _is_exact(second)
+    exact = is_known(first) and is_known(second)
     try:
         point = example(question(dimensions, where))
     except TooHard:
@@ -166,7 +179,7 @@ def _moment(statement: Statement, values: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def _same_element(first: Touch, second: Touch, shared: int, life: dict[str, int]) -> list[str]:
+def same_element(first: Touch, second: Touch, shared: int, life: dict[str, int]) -> list[str]:
     """isl constraints: one lifetime and equal subscripts, as far as both are quasi-affine."""
     alive = min(life.get(first.use.access.tensor, 0), len(first.statement.loops), len(second.statement.loops))
     result = [f"x{n} = y{n}" for n in range(shared, alive)]
@@ -178,7 +191,8 @@ def _same_element(first: Touch, second: Touch, shared: int, life: dict[str, int]
     return result
 
 
-def _is_exact(touch: Touch) -> bool:
+def is_known(touch: Touch) -> bool:
+    """Whether subscripts and conditions of an access are all quasi-affine."""
     statement, use = touch
     names = statement.names("x")
     return (
@@ -189,10 +203,11 @@ def _is_exact(touch: Touch) -> bool:
 
 
 def _violation(first: Touch, second: Touch, source: tuple[int, ...], target: tuple[int, ...], exact: bool) -> Violation:
+    source_iteration, target_iteration = iteration(first.statement, source), iteration(second.statement, target)
     return Violation(
         first.use.access.tensor, _kind(first, second), first.use.place, second.use.place,
-        iteration(first.statement, source), iteration(second.statement, target),
-        expression_text(first.use.access), expression_text(second.use.access), exact,
+        source_iteration, target_iteration, expression_text(first.use.access), expression_text(second.use.access),
+        element_text(first.use.access, dict(source_iteration)) if exact else "", exact,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from leir.analysis.dataflow import (
 )
 from leir.analysis.equality import SameValue, opaque_conditions
 from leir.analysis.isl import TooHard, conjunction, union
-from leir.analysis.model import Statement, domain
+from leir.analysis.model import Statement, domain, element_text
 from leir.analysis.order import Suspect, keeps_order
 from leir.analysis.relations import Instance, reads_unwritten, wrong_instance, wrong_writer
 from leir.names import substitute_in
@@ -309,7 +309,12 @@ class _Comparison:
         number, n = (int(part) for part in name[1:].split("_"))
         statement = self.before.listed[number]
         read = self.before.reads(statement)[n]
-        what = f"{expression_text(read.use.access)} in {equation_text(statement.node)}{_at(statement, values)}"
+        access = expression_text(read.use.access)
+        what = f"{access} in {equation_text(statement.node)}{_at(statement, values)}"
+        here = {loop.variable: value for (_, loop), value in zip(read.reader.loops, values, strict=False)}
+        element = element_text(read.use.access, here, values[len(statement.loops) :])
+        if element not in ("", access):
+            what += f", the element {element},"
         return _Differs("writer-differs", f"{what} {changed}", read.use.place)
 
     def shown(self, writers: list[Instance]) -> str:

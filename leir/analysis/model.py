@@ -7,13 +7,14 @@ turn. Storage is a tensor's element together with the iteration of the loops aro
 lifetimes of one name never share anything.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from leir.analysis.affine import Interval, affine, condition
+from leir.analysis.affine import Interval, affine, condition, interval
 from leir.edit import body_of
+from leir.printer import expression_text
 from leir.remembered import remembered
 from leir.syntax import (
     Access,
@@ -23,6 +24,7 @@ from leir.syntax import (
     Equation,
     Expr,
     Guard,
+    Integer,
     Loop,
     Path,
     Place,
@@ -163,6 +165,23 @@ def names_at(statement: Statement, path: Path, tag: str, shared: int = 0) -> dic
 def subscripts(use: Use, names: dict[str, str]) -> list[str | None]:
     """The subscripts as isl text; None where one is opaque."""
     return [affine(index, names) for index in use.access.indices]
+
+
+def element_text(access: Access, values: Mapping[str, int], opaque: Iterable[int] = ()) -> str:
+    """The element that an access touches, as `C_{0,1}`, where loop variables have these values.
+
+    `opaque` gives the values of opaque subscripts, in order. Empty where one of them is not known.
+    """
+    ranges: dict[str, Interval] = {name: (value, value) for name, value in values.items()}
+    given = iter(opaque)
+    indices: list[Expr] = []
+    for index in access.indices:
+        low, high = interval(index, ranges)
+        value = low if low == high else next(given, -1)
+        if value < 0:
+            return ""
+        indices.append(Integer(int(value)))
+    return expression_text(Access(access.tensor, tuple(indices)))
 
 
 def ranges_of(statement: Statement) -> dict[str, Interval]:

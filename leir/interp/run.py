@@ -200,9 +200,10 @@ def _to_elements(array: Array) -> list[Any]:
 
 def _to_array(elements: list[Any], tensor: Tensor) -> Array:
     """The flat array of a list of values."""
-    if tensor.dtype == "i64":
-        elements = [arithmetic.scalar_to_integer(element, "i64") for element in elements]
-    return np.array(elements, arithmetic.NUMPY_TYPES[arithmetic.computing(tensor.dtype)])
+    dtype = arithmetic.computing(tensor.dtype)
+    if dtype in arithmetic.INTEGER_BITS:
+        elements = [arithmetic.scalar_to_integer(element, dtype) for element in elements]
+    return np.array(elements, arithmetic.NUMPY_TYPES[dtype])
 
 
 def _new_elements(tensor: Tensor) -> Elements:

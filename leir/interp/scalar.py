@@ -121,6 +121,8 @@ class Scalar(Emitter):
         common = arithmetic.arithmetic(promote(own.type, value.type))
         a, b = self.as_type(own, common), self.as_type(value, common)
         code = f"({a} {statement.op[0]} {b})" if statement.op in ("+=", "*=") else self.extremum(statement.op[:3], a, b)
+        if statement.op in ("+=", "*=") and common.dtype in arithmetic.INTEGER_BITS:
+            code = f"to_integer({code}, {common.dtype!r})"
         self.emit(f"T_{tensor.name}[{key}] = {self.stored(Term(code, common), tensor.dtype)}")
 
     def element(self, access: Access) -> str:

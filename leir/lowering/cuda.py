@@ -30,6 +30,8 @@ from leir.syntax import Program
 _KERNEL = 'extern "C" __global__'
 _DEFINITIONS = """\
 #define int64_t long long
+#define uint unsigned int
+#define uint64_t unsigned long long
 #define CUDART_INF_F __int_as_float(0x7f800000)
 #define CUDART_NAN_F __int_as_float(0x7fffffff)
 #define CUDART_INF __longlong_as_double(0x7ff0000000000000ll)

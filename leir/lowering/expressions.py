@@ -32,6 +32,7 @@ from leir.lowering.numbers import (
     integer,
     same_width,
     truncated,
+    wrapping,
     zero,
 )
 from leir.lowering.repetition import Nesting, is_harmless, is_rising, turned_right
@@ -73,8 +74,10 @@ def guarded(test: Expr, names: Names, body: tirx.Stmt) -> tirx.Stmt:
 
 
 def store(target: Access, value: Expr, names: Names) -> tirx.Stmt:
-    """The equation `target = value`: the value is converted to the tensor's dtype."""
+    """The equation `target = value`, the value converted to the tensor's dtype. A sum or product of integers wraps."""
     lowering = _Lowering(names)
+    if isinstance(value, Binary) and value.op in ("+", "*") and value.left == target:
+        lowering.accumulation = value
     storage = names.tensors[target.tensor]
     stored = tirx.BufferStore(storage.buffer, lowering.stored(value, storage.dtype), lowering.element(target))
     return sequence([*lowering.before, stored])
@@ -99,6 +102,7 @@ class _Lowering:
         self.nesting = Nesting(names.ranges)
         self.kept = 0  # temporaries so far
         self.before: list[tirx.Stmt] = []  # what computes the temporaries that the value reads
+        self.accumulation: Binary | None = None
 
     def constant(self, value: int | float | bool, dtype: DType) -> TirExpr:
         result = constant(value, dtype)
@@ -259,6 +263,8 @@ class _Lowering:
                 return _Value(floored(op, a, b), dtype)
             if not is_rising(expression):
                 return _Value(truncated(op, a, b), dtype)
+        if expression is self.accumulation and not is_float(dtype) and self.names.target != "script":
+            return _Value(wrapping(op, a, b), dtype)
         result = different(a, b) if op == "!=" else _BINARY[op](a, b)
         return _Value(result, "bool" if op in COMPARISONS else dtype)
 

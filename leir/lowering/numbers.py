@@ -107,6 +107,13 @@ def floored(op: str, a: TirExpr, b: TirExpr) -> TirExpr:
     return tirx.Add(remainder, tirx.Mul(b, tirx.Cast(dtype, is_below)))
 
 
+def wrapping(op: str, a: TirExpr, b: TirExpr) -> TirExpr:
+    """`+` or `*` of integers of one type modulo its size: compilers may assume that signed ones do not overflow."""
+    dtype = str(a.ty.dtype)
+    x, y = (tirx.Cast(f"u{dtype}", operand) for operand in (a, b))
+    return tirx.Cast(dtype, tirx.Add(x, y) if op == "+" else tirx.Mul(x, y))
+
+
 def truncated(op: str, a: TirExpr, b: TirExpr) -> TirExpr:
     """`//` or `%` of what is at least 0 by more than 0, by operators that TVM leaves as they are.
 

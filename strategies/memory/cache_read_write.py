@@ -41,6 +41,7 @@ from leir.edit import (
     tensors_written,
     walk,
     walk_enclosed,
+    walk_with,
 )
 from leir.printer import expression_text
 from leir.syntax import SCOPES, Alloc, Equation, Guard, Loop, Path, Program, Stmt
@@ -215,6 +216,9 @@ def _why_no_place(program: Program, path: Path, scope: str) -> str:
         return f"no loop of blocks is around {path_text(path)}"
     if scope == "s" and threads:
         return f"a loop of threads, {threads[0]}, is around {path_text(path)}: shared memory is declared outside"
+    inside = (axis_of(node) for _, node in walk_with(statement_at(program, path)))
+    if axes and (blocks := [axis for axis in inside if axis and not is_thread(axis)]):
+        return f"a loop of blocks, {blocks[0]}, is below {path_text(path)}: what a block holds is declared inside it"
     if scope == "l" and not axes and binds_axis(statement_at(program, path)):
         return f"{path_text(path)} holds a kernel: the host has no local memory"
     return ""

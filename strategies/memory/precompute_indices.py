@@ -4,11 +4,11 @@
     After     I^{i32,g}_{n};L^{n}_{i}[I_i=f(i);] L^{n,m}_{x,y}[...A_{I_x}...]
 
 The table has a dimension for each loop that the expression depends on. Every place of the same expression below the
-innermost of these loops reads it.
+innermost of these loops reads it. Conditions on these loops alone that guard all of these places guard the filling too.
 
 Legal when: the expression stands in a subscript, computes something of loop variables alone, has values of 32 bits, and
 is computed more often than the table has entries. That the subscripts it stands in stay in range is proved again, from
-the table's single equation.
+the table's single equation and its guard.
 
 Pays when: the expression is dear (divisions and remainders) and used again and again: then a load from a small table,
 which stays in cache, is cheaper.
@@ -20,10 +20,12 @@ Inverse: compute_inline (of the table).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from math import prod
 from typing import ClassVar
 
 from leir.analysis.affine import Interval, interval
+from leir.analysis.model import statements_of
 from leir.edit import (
     accesses,
     enclosing,
@@ -42,7 +44,7 @@ from leir.edit import (
 )
 from leir.names import substitute_in, unused_tensor, variable_sequence
 from leir.printer import expression_text
-from leir.syntax import Access, Alloc, Binary, Equation, Expr, Loop, Path, Place, Program, Real, Variable
+from leir.syntax import Access, Alloc, Binary, Equation, Expr, Guard, Loop, Path, Place, Program, Real, Select, Variable
 from strategies.base import BitExact, Fact, Level, Strategy, counted, listed, path_text
 
 DIVISIONS = ("//", "%")  # a candidate has one of these, or two operations
@@ -54,7 +56,7 @@ class PrecomputeIndices(Strategy):
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The subscript {index} at {path} {divides} each of the {times} times that it is computed; {entries} would do, "
+        "The subscript {index} at {path} {divides} each time that it is computed, {times} times; {entries} would do, "
         "one for each iteration of {loops}.",
         "The subscript {index} at {path} depends on {loops} alone, and is computed {times} times where {entries} would "
         "do.",
@@ -134,7 +136,9 @@ class PrecomputeIndices(Strategy):
         filled = substitute_in(Equation(table.entry, "=", index).target, own)
         assert isinstance(filled, Access)
         loops = [replace(loop, kind="L", variable=names[loop.variable], body=()) for loop in table.loops]
-        fill = nested(loops, (Equation(filled, "=", substitute_in(index, own)),))
+        conditions = [substitute_in(condition, own) for condition in self._conditions(program, table)]
+        guards = [Guard(reduce(partial(Binary, "&&"), conditions), ())] if conditions else []
+        fill = nested([*loops, *guards], (Equation(filled, "=", substitute_in(index, own)),))
         return insert_at(after, (self.path[0],), Alloc(table.entry.tensor, "i32", "g", table.shape), *fill)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
@@ -151,8 +155,8 @@ class PrecomputeIndices(Strategy):
             "loops": listed(loop.variable for loop in table.loops),
             "places": counted(places, "place"),
             "read": "reads" if places == 1 else "read",
-            "entries": str(entries),
-            "times": str(self._times(before)),
+            "entries": f"{'up to ' if self._conditions(before, table) else ''}{entries}",
+            "times": f"{'up to ' if self._is_conditional(before) else ''}{self._times(before)}",
             "bytes": f"{4 * entries} bytes",
         }
         if any(isinstance(part, Binary) and part.op in DIVISIONS for _, part in walk_expression(index)):
@@ -165,6 +169,37 @@ class PrecomputeIndices(Strategy):
     def _times(self, program: Program) -> int:
         """How often the expression is computed at its place, guards left out of account."""
         return iterations_around(program, self.path)
+
+    def _is_conditional(self, program: Program) -> bool:
+        """Whether a guard or a choice may leave the expression out."""
+        around = [*(node for _, node in enclosing(program, self.path)), *_chain(program, self.path, self.within)]
+        return any(
+            isinstance(node, Guard | Select) or (isinstance(node, Binary) and node.op in ("&&", "||"))
+            for node in around
+        )
+
+    def _conditions(self, program: Program, table: "_Table") -> list[Expr]:
+        """What holds wherever the expression is looked up, as far as the table's loops and no tensor decide it."""
+        index = expression_at(program, self._place())
+        loops = {loop.variable for loop in table.loops}
+        found: list[list[Expr]] = []
+        for statement in statements_of(program):
+            if statement.path[: len(table.innermost)] != table.innermost:
+                continue
+            names = [loop.variable for _, loop in statement.loops]
+            for use in statement.uses:
+                if any(part == index for i in use.access.indices for _, part in walk_expression(i)):
+                    held = [*(guard.condition for _, guard in statement.guards)]
+                    held += [condition for condition, holds in use.conditions if holds]
+                    found.append(
+                        [part for each in held for part in _conjuncts(each)] if len(set(names)) == len(names) else []
+                    )
+        first, *others = found
+        return [
+            part
+            for part in dict.fromkeys(first)
+            if variables_of(part) <= loops and not any(accesses(part)) and all(part in other for other in others)
+        ]
 
     def _table(self, program: Program) -> "_Table":
         names = variables_of(expression_at(program, self._place()))
@@ -194,6 +229,14 @@ def _chain(program: Program, path: Path, within: Path) -> list[Expr]:
         return [expression_at(program, Place(path, within[:length])) for length in range(1, len(within) + 1)]
     except LookupError:
         return []
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    match condition:
+        case Binary("&&", left, right):
+            yield from (*_conjuncts(left), *_conjuncts(right))
+        case _:
+            yield condition
 
 
 def _is_dear(expression: Expr) -> bool:

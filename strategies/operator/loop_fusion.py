@@ -6,8 +6,8 @@
 Where the body has the sum that a split leaves, x*m+y, the fused loop's variable takes its place.
 
 Legal when: the outer loop holds the inner one and nothing else, and the inner one is serial or of the outer one's kind,
-which the fused loop keeps. Iterations keep their order, so every value keeps its flow; the rules of the kind are proved
-again.
+which the fused loop keeps. Iterations keep their order, so every value keeps its flow. Where the kind claims that
+iterations are independent, the pairs must be; the other rules of the kind are proved again.
 
 Pays when: neither loop has iterations enough for a GPU axis, for all cores, or for a split that fits, or the two walk
 one row of memory. Where subscripts need both parts, the division and the remainder are the price.
@@ -27,6 +27,7 @@ from leir.printer import expression_text, header_text
 from leir.syntax import Binary, Expr, Integer, Loop, Path, Program, Stmt, Variable
 from strategies.base import BitExact, Fact, Level, Strategy, describe, describe_at, path_text, statement_or_none
 from strategies.blocks import block_index
+from strategies.kinds import independence
 
 
 class LoopFusion(Strategy):
@@ -80,6 +81,8 @@ class LoopFusion(Strategy):
         quotient, remainder = _parts(outer, below)
         parts = f"{expression_text(quotient)} and {expression_text(remainder)}"
         yield Fact("extent-fits-an-index", fused.extent < 2**31, f"{pairs}; {parts} take each pair once, in order")
+        if outer.kind in ("P", "B"):
+            yield Fact("pairs-are-independent", *independence(program, (*self.path, 0)))
 
     def rewrite(self, program: Program) -> Program:
         outer = statement_at(program, self.path)

@@ -56,6 +56,7 @@ from strategies.base import (
     statement_or_none,
 )
 from strategies.blocks import reorderable_accumulations
+from strategies.dependences import between, distance_text, independent_text, is_positive
 
 
 class LoopReorder(Strategy):
@@ -115,10 +116,9 @@ class LoopReorder(Strategy):
             )
         yield Fact("nest-is-perfect", perfect, evidence)
         after = self.rewrite(program)
-        order, because = same_loops(program, after), self._order_text(program, after)
-        yield flow_preserved(
-            program, after, order, unordered=reorderable_accumulations(after, self.outer), because=because
-        )
+        free = reorderable_accumulations(after, self.outer)
+        because = self._dependence_text(program, after)
+        yield flow_preserved(program, after, same_loops(program, after), unordered=free, because=because)
 
     def rewrite(self, program: Program) -> Program:
         nest = perfect_nest(statement_at(program, self.outer), self.outer)
@@ -202,6 +202,23 @@ class LoopReorder(Strategy):
                 loops = {"alike_loops": counted(new, "level"), "alike_before": str(old or "none")}
                 return {"alike": path_text(path), **loops}
         return {}
+
+    def _dependence_text(self, before: Program, after: Program) -> str:
+        """The distances of dependences before and after the swap, and what becomes of the order of terms."""
+        order = self._order_text(before, after)
+        known = between(before, self.outer, self.inner)
+        if known is None:
+            return order
+        found, variables = known
+        if not found:
+            return order or independent_text(before, self.outer, self.inner)
+        swapped = [(box[-1], *box[1:-1], box[0]) for box in found]
+        if not all(is_positive(box) for box in swapped):
+            return f"one element is used again at {distance_text(found, variables)}"
+        order_after = [variables[-1], *variables[1:-1], variables[0]]
+        text = f"every dependence has {distance_text(found, variables)}, that is {distance_text(swapped, order_after)}"
+        accumulates = any(equation.op != "=" for equation in self._equations(before))
+        return f"{text}; {order}" if order and accumulates else text
 
     def _order_text(self, before: Program, after: Program) -> str:
         """What becomes of the order in which elements take their values; empty where the subscripts do not show it."""

@@ -52,6 +52,7 @@ from strategies.base import (
     statement_or_none,
 )
 from strategies.blocks import block_index, loops_of_nest, reorderable_accumulations, tail_guard
+from strategies.dependences import between, distance_text, independent_text
 
 TILES = (4, 8, 16, 32)
 
@@ -107,7 +108,8 @@ class LoopTiling(Strategy):
         yield Fact("tiles-are-below-the-extents", small, f"a tile takes {sizes}")
         after = self.rewrite(program)
         free = reorderable_accumulations(after, self.outer)
-        yield flow_preserved(program, after, self._origins(program, after), unordered=free)
+        because = self._dependence_text(program)
+        yield flow_preserved(program, after, self._origins(program, after), unordered=free, because=because)
 
     def rewrite(self, program: Program) -> Program:
         nest = perfect_nest(statement_at(program, self.outer), self.outer)
@@ -126,6 +128,16 @@ class LoopTiling(Strategy):
             deeper.append(body[0])  # a header reads nothing: the guards of tails stand below it
             body = body[0].body
         return replace_at(program, self.outer, *nested([*tiles, *between, *within, *deeper, *tails, *guards], body))
+
+    def _dependence_text(self, program: Program) -> str:
+        """The distances of dependences in the two loops and those between, as far as they are known."""
+        known = between(program, self.outer, self.inner)
+        if known is None:
+            return ""
+        found, variables = known
+        if found:
+            return f"every dependence has {distance_text(found, variables)}"
+        return independent_text(program, self.outer, self.inner)
 
     def is_bit_exact(self, program: Program) -> bool:
         after = self.rewrite(program)

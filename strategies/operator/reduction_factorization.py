@@ -3,13 +3,14 @@
     Before    L^{n}_{x}[...T_{e}+=f(x);...]
     After     L^{k}_{p}L^{n/k}_{x}[...R_{p}+=f(p*(n/k)+x);...]L^{k}_{p}[T_{e}+=R_{p};]
 
-The partial results have a dimension for the part, one for each loop below that the result is subscripted by, and one
-for each loop around, so that none is shared. Where a part may get no term, under a guard, a nest ahead sets all of them
-to the operator's identity. With as many parts as iterations no loop is left within a part.
+The partial results have the type in which the result computes, a dimension for the part, one for each loop below that
+the result is subscripted by, and one for each loop around, so that none is shared. Where a part may get no term, under
+a guard, a nest ahead sets all of them to the operator's identity. With as many parts as iterations no loop is left
+within a part.
 
 Legal when: the loop is reduced over, nothing in it moves the result or uses it otherwise, and the terms may be
 regrouped: they are of the result's kind, so that nothing but rounding can depend on it. Sums and products of floats are
-rounded otherwise.
+rounded otherwise; those of integers wrap around, so that they are the same in parts.
 
 Pays when: the parts can run at once, as threads or lanes, where one accumulator makes every term wait for the one
 before it. The price is the memory of the parts and a second, short reduction.
@@ -27,6 +28,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from leir.analysis.access import tensors
+from leir.analysis.types import computing_type
 from leir.edit import (
     accesses,
     enclosing,
@@ -130,7 +132,8 @@ class ReductionFactorization(Strategy):
             evidence = f"{where} depends on {moving[0].tensor}, which is written below {loop.variable}"
         yield Fact("result-stays-in-place", not moving, evidence)
         free = self._equation_path(program) in reorderable_accumulations(program, self.path)
-        how = "may be regrouped" if free else "are cut to integers one by one, so that their order counts"
+        dtype = tensors(program)[self.tensor].dtype
+        how = "may be regrouped" if free else f"are cut to {dtype} one by one, so that their order counts"
         yield Fact("terms-may-be-regrouped", free, f"the terms of the {NAMES[equation.op]} {how}")
 
     def rewrite(self, program: Program) -> Program:
@@ -215,7 +218,8 @@ class ReductionFactorization(Strategy):
         return _Cut(replace(part, body=body), term, combination, initial, combining, is_guarded)
 
     def _dtype(self, program: Program) -> DType:
-        return tensors(program)[self.tensor].dtype
+        """The type of partial results: that in which the result's values compute."""
+        return computing_type(tensors(program)[self.tensor].dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,8 +237,10 @@ class _Thread:
 
 
 def _cast(dtype: str, value: Any) -> Any:
-    if dtype in ("int8", "int32", "int64"):
-        return int(value) if np.isfinite(value) else np.iinfo(dtype).min
+    if dtype in ("int8", "int32", "int64", "uint32", "uint64"):
+        bounds = np.iinfo(dtype)
+        whole = int(value) if np.isfinite(value) else int(bounds.min)
+        return (whole - int(bounds.min)) % (1 << bounds.bits) + int(bounds.min)
     if dtype == "bfloat16":
         from leir.interp.arithmetic import round_to
 

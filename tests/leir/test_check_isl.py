@@ -390,7 +390,7 @@ def test_conflicts_of_a_kernel_are_what_running_finds(number: int):
     program = kernel_program(f"kernel {number}")
     conflicts = _conflicts(program)
     found = {_code_of(d): d for d in check_kinds(program)}
-    tensors_found = {re.search(r"element of (\w+)", d.message).group(1) for d in found.values()}  # pyright: ignore
+    tensors_found = {re.search(r"both are (\w+?)(?:_|$)", d.message).group(1) for d in found.values()}  # pyright: ignore
     assert (found != {}) == (conflicts != set())
     assert tensors_found <= {tensor for tensor, _ in conflicts}
 

@@ -42,7 +42,7 @@ def test_a_loop_carries_what_it_carries(text: str, path: Path, kind: str | None)
 
 def test_a_violation_names_both_iterations():
     found = violation("in A_8;out C_8;L^3_aL^7_i[C_{i+1}=C_i+A_i;]", (0, 0))
-    assert str(found) == ("C_i at a=0, i=1 reads what C_{i+1} at a=0, i=0 wrote, and they touch the same element of C")
+    assert str(found) == ("C_i at a=0, i=1 reads what C_{i+1} at a=0, i=0 wrote: both are C_1")
 
 
 def test_what_is_opaque_may_conflict():

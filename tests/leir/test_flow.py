@@ -47,7 +47,7 @@ def test_a_reader_moved_before_its_writer_is_named_with_both_writers():
     found = difference(MATMUL, SIGNATURE + BIAS + PRODUCT, pairs)
     assert found is not None and found.code == "writer-differs"
     assert found.message == (
-        "D_{i,j} in C_{i,j}=D_{i,j}+X_j at i=0, j=0 was written by "
+        "D_{i,j} in C_{i,j}=D_{i,j}+X_j at i=0, j=0, the element D_{0,0}, was written by "
         "D_{i,j}+=A_{i,k}*W_{k,j} at i=0, j=0, k=127, and now by nothing"
     )
 

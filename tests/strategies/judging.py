@@ -6,21 +6,29 @@ walks over the patterns, the programs of the case files, disguised variants of t
 until either limit is reached, and prints for each strategy how many steps were legal and which facts refused the
 others. It stops at the first wrong step. With `--only`, a few steps of other strategies lead from state to state, and
 are not judged; with `--stress`, every step is judged on huge, zero, equal and denormal inputs too (`stress.py`), and
-the walks begin from f16, bf16 and f64 versions of programs too.
+the walks begin from f16, bf16 and f64 versions of programs too. With `--families`, they begin from programs of
+the source families instead, one family after the other, but for those whose outputs are not finite on the inputs drawn.
 """
 
 import argparse
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from leir.check import check
 from leir.edit import with_dtypes
+from leir.interp import interpret
+from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
+from stepTP.intake import translate
+from stepTP.sources import draws, families
 from strategies.base import Refused, usable
 from strategies.catalog import names, print_step, strategies
-from tests.programs import keyed, random_program
+from tests.programs import InputKind, keyed, random_inputs, random_program
 from tests.strategies.cases import read_cases
 from tests.strategies.disguises import disguised
 from tests.strategies.meaning import why_not_same
@@ -54,7 +62,7 @@ def judge(name: str, trials: list[Trial], *, stress: bool = False) -> Counter[st
 def table(counts: Counter[str]) -> str:
     """The counts, a line a strategy, and its refusals by fact."""
     lines = [f"{sum(n for key, n in counts.items() if key.endswith(' legal')):7} legal steps"]
-    for name in names():
+    for name in dict.fromkeys(key.split()[0] for key in sorted(counts)):
         start = f"{name} refused, "
         refused = {key.removeprefix(start): n for key, n in sorted(counts.items()) if key.startswith(start)}
         facts = ", ".join(f"{n} {fact}" for fact, n in refused.items())
@@ -80,6 +88,21 @@ def starts(number: int, seed: int, stress: bool, looked_at: Sequence[str]) -> It
                 yield f"{name} in {dtype}", other
 
 
+def of_family(number: int, seed: int) -> Iterator[tuple[str, Program]]:
+    """The `number`th program of the source families, one family after the other; none where it is left out."""
+    every = families()
+    family = every[number % len(every)].name
+    *_, source = draws(family, seed, number // len(every) + 1)
+    report = translate({"code": source.torch_code, "file": source.id, "check": False})
+    if report["leir"] is None:
+        sys.exit(f"{source.id} is not translated: {report['message']}")
+    program = parse(report["leir"], source.id)
+    kinds: tuple[InputKind, ...] = ("integers", "normal")
+    found = [interpret(program, random_inputs(program, source.id, kind)) for kind in kinds]
+    if all(np.all(np.isfinite(array.astype(np.float64))) for outputs in found for array in outputs.values()):
+        yield source.id, program
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--seed", type=int, default=0)
@@ -88,13 +111,18 @@ def main() -> None:
     arguments.add_argument("--each", type=int, default=2, help="steps of a strategy that are tried at a state")
     arguments.add_argument("--only", nargs="*", default=[], choices=names(), help="strategies that are looked at")
     arguments.add_argument("--stress", action="store_true")
+    arguments.add_argument("--families", action="store_true")
     options = arguments.parse_args()
-    others = [name for name in names() if options.only and name not in options.only]
+    looked_at = options.only or names()
+    others = [name for name in names() if name not in looked_at]
     end = time.monotonic() + options.seconds
     counts: Counter[str] = Counter()
     tried = 0
     for number in range(options.legal):
-        for name, program in starts(number, options.seed, options.stress, options.only or names()):
+        given = of_family(number, options.seed)
+        if not options.families:
+            given = starts(number, options.seed, options.stress, looked_at)
+        for name, program in given:
             legal = sum(n for key, n in counts.items() if key.endswith(" legal"))
             if time.monotonic() > end or legal >= options.legal:
                 print(f"{tried} programs from seed {options.seed}, {time.process_time():.0f} s of processor time")
