@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from stepTP.frontend.table import TABLE
 
+LEFT_OVER = "left_over"  # in a node's `meta`: the module computes it and never uses it
 _KEPT_META = ("stack_trace", "nn_module_stack")
 
 
@@ -92,6 +93,7 @@ def _inline(exported: ExportedProgram, node: torch.fx.Node, graph: torch.fx.Grap
                 copies[inner] = exported.graph.node_copy(inner, copies.__getitem__)
                 copies[inner].meta |= {key: node.meta[key] for key in _KEPT_META if key in node.meta}
     if isinstance(results, torch.fx.Node):
+        results.meta |= {key: value for key, value in node.meta.items() if key == LEFT_OVER}
         _replace(exported, node, results)
         return
     for user in list(node.users):

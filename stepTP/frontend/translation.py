@@ -20,8 +20,8 @@ from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_map_on
 from leir.edit import accesses
 from leir.names import tensor_sequence
 from leir.syntax import Declaration, Program
-from stepTP.frontend.emitter import Emitter
-from stepTP.frontend.expansion import decompositions, expand
+from stepTP.frontend.emitter import Emitter, UnsupportedOp
+from stepTP.frontend.expansion import LEFT_OVER, decompositions, expand
 from stepTP.frontend.networks import networks_by_shape
 from stepTP.frontend.ops import shape
 from stepTP.frontend.rolling import rolled
@@ -116,6 +116,9 @@ def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
                 exported = torch.export.export(module, inputs)
     except Exception as error:  # tracing runs the module's own code, which may raise anything
         raise ExportFailed(error) from error
+    for node in exported.graph.nodes:
+        if _is_left_over(node):
+            node.meta[LEFT_OVER] = True
     if all(node.op != "call_function" or _is_known(node.target) for node in exported.graph.nodes):
         return exported
     with torch.no_grad(), networks_by_shape(), warnings.catch_warnings():
@@ -138,9 +141,15 @@ def bind(translation: Translation, inputs: Inputs) -> dict[str, np.ndarray]:
 def translate_exported(exported: ExportedProgram) -> Translation:
     """The program of an exported graph. Raises UnsupportedOp.
 
-    A buffer that an op takes but its nests do not read (the running statistics in training) is no input.
+    A buffer that an op takes but its nests do not read (the running statistics in training) is no input. Where an op
+    whose result nothing uses cannot be translated, nothing that is left over is.
     """
-    translation = _Translator(exported).translation()
+    try:
+        translation = _Translator(exported).translation()
+    except UnsupportedOp:
+        if not [node for node in exported.graph.nodes if node.meta.pop(LEFT_OVER, False)]:
+            raise
+        translation = _Translator(exported).translation()
     read = {access.tensor for access in accesses(translation.program)}
     buffers = exported.graph_signature.buffers
     unread = tuple(translation.names[n] for n in translation.constants if n not in read)
@@ -314,35 +323,24 @@ class _Translator:
 
 
 def _live_nodes(exported: ExportedProgram) -> list[torch.fx.Node]:
-    """The nodes that what `forward` returns is computed from, in order, and what it computes and never uses.
+    """The nodes that what `forward` returns is computed from, and what it computes and never uses, in order.
 
-    Left out is what only changes buffers or arguments, a result of an op of several that nobody takes, and what no
-    table entry computes: no such value has to be there. Where PyTorch decomposes an op, it has left out the rest too.
+    Left out is what only changes buffers or arguments. Where PyTorch decomposes the whole graph, it has left out what
+    nothing uses.
     """
     specs = exported.graph_signature.output_specs
     returned = {s.arg.name for s in specs if s.kind not in _UPDATES and isinstance(s.arg, TensorArgument)}
-    updated = {s.arg.name for s in specs if s.kind in _UPDATES}
-    live: set[torch.fx.Node] = set()
-    updating: set[torch.fx.Node] = set()
+    live: dict[torch.fx.Node, None] = {}
     for node in reversed(exported.graph.nodes):
-        if node.name in returned or not live.isdisjoint(node.users):
-            live.add(node)
-        elif node.name in updated or not updating.isdisjoint(node.users):
-            updating.add(node)
-    kept: dict[torch.fx.Node, None] = {}
-    for node in exported.graph.nodes:
-        if node in live or (
-            node not in updating and _is_left_over(node) and all(n in kept for n in node.all_input_nodes)
-        ):
-            kept[node] = None
-    return list(kept)
+        if node.name in returned or LEFT_OVER in node.meta or any(user in live for user in node.users):
+            live[node] = None
+    return [node for node in exported.graph.nodes if node in live]
 
 
 def _is_left_over(node: torch.fx.Node) -> bool:
-    """Whether a node that nothing returned depends on is a computation of its own."""
-    if node.target is operator.getitem:
-        return bool(node.users)
-    return node.op == "call_function" and str(node.target) in TABLE
+    """Whether nothing uses the tensor that a node computes from others: not one result of several."""
+    computes = node.op == "call_function" and node.target is not operator.getitem and bool(node.all_input_nodes)
+    return computes and not node.users and isinstance(node.meta.get("val"), torch.Tensor)
 
 
 def _missing(target: Any, name: str) -> str:

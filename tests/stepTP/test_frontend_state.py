@@ -185,6 +185,63 @@ def test_the_reference_of_a_build_keeps_weights_tied() -> None:
     assert prepare(origin.program, origin.reference, origin.profiles, "tied").trials
 
 
+class Leftovers(nn.Module):
+    """Values that nothing uses, one through a decomposition, one of an op without an entry, beside one that is used."""
+
+    def __init__(self, untranslatable: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(draw(4, 4))
+        self.untranslatable = untranslatable
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = (x * 2.0).sum(dim=-1)
+        torch.log(1.0 + total * total)
+        torch.matmul(x, self.weight)
+        nn.functional.cosine_similarity(x, x + 1.0, dim=-1)
+        torch.zeros(7)
+        if self.untranslatable:
+            torch.msort(x)
+        top, _ = x.max(dim=-1)
+        return torch.relu(x) - top[:, None]
+
+
+def text_of(module: nn.Module, *shape: int) -> str:
+    module_agrees(module, draw(*shape))
+    translation = translate(module.float(), (draw(*shape),))
+    assert verify_translation(translation, module, (draw(*shape),)).status == "verified"
+    return to_text(translation.program)
+
+
+def test_values_that_nothing_uses_are_computed() -> None:
+    text = text_of(Leftovers(), 3, 4)
+    assert text.startswith("in A_{3,4},C_{4,4};out D_{3,4};")
+    assert all(part in text for part in ("log(", "sqrt(", "*C_{k,j}"))
+    assert text.count("max=") == 1  # and no index of the maximum
+    assert "^7" not in text
+
+
+def test_where_one_of_them_has_no_entry_all_are_left_out() -> None:
+    text = text_of(Leftovers(untranslatable=True), 3, 4)
+    assert text.startswith("in A_{3,4},C_{4,4};out D_{3,4};")
+    assert not any(part in text for part in ("log(", "sqrt(", "*C_{k,j}"))
+
+
+class IgnoresWeights(nn.Module):
+    """Attention that returns its weights too, averaged over heads, to one who does not read them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.attention(x, x, x)[0]
+
+
+def test_weights_of_attention_that_nobody_reads_are_averaged() -> None:
+    lines = text_of(IgnoresWeights(), 2, 4, 8).splitlines()
+    assert any("/2.0;" in line for line in lines)
+
+
 def test_arguments_changed_in_place() -> None:
     def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x.mul_(2).relu_()
