@@ -157,7 +157,7 @@ class OfFunctions(Strategy):
         yield _normal(view, form)
         around = spare_where_used(view.found, self.path, self.within, math.inf) if form.in_place else 0.0
         spare = form.spare + around
-        evidence = f"{expression_text(form.new)} rounds {max(form.need, 0.0):.3g} u more, and {spare:.3g} u are spare"
+        evidence = f"{expression_text(form.new)} adds {max(form.need, 0.0):.3g} roundings, and {spare:.3g} are spare"
         yield Fact("roundings-are-spare", form.need <= spare, evidence)
 
     def rewrite(self, program: Program) -> Program:

@@ -68,7 +68,7 @@ def divisors_are_not_zero(setting: Setting, form: Form) -> Fact:
         if found.low < smallest and found.high > -smallest:
             return Fact("divisors-are-not-zero", False, f"{text}, and may be 0 or too close to it")
         shown.append(text)
-    return Fact("divisors-are-not-zero", True, "; ".join(shown) or "nothing divides")
+    return Fact("divisors-are-not-zero", True, "; ".join(shown) or "no divisor but literals")
 
 
 def _divisors(expression: Expr, is_atom: Callable[[Expr], bool]) -> Iterator[Expr]:
@@ -175,5 +175,8 @@ def underflow_is_covered(setting: Setting, form: Form) -> Fact:
     lost = lost_to_underflow(form.new, setting.expression, setting.algebra, setting.range_of())
     roundings = any(isinstance(e, Binary) and e.op in ("*", "/", "**") for _, e in walk_expression(setting.value))
     most = float(1 / relative_error(setting.dtype)) if roundings else 0.0
-    text = f"at most {lost:.3g} of the smallest numbers of {setting.dtype} are lost, of {most:.3g} that are allowed"
+    smallest = f"times the smallest positive {setting.dtype}"
+    text = f"what underflows is at most {lost:.3g} {smallest} in all, and {most:.3g} times are allowed"
+    if not lost:
+        text = "nothing underflows that did not before"
     return Fact("underflow-is-covered", lost <= most, text)

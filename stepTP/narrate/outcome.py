@@ -33,10 +33,11 @@ def change(context: Context) -> tuple[Form, ...]:
 def effect(context: Context) -> tuple[Form, ...]:
     """What the step costs, saves and makes possible, as far as it can be computed."""
     effects = pick(context, "effect", context.effect)
-    brings = Part(effects, 1, min(context.effect, key=len))
+    alike = [other for other in context.effect if _says_bits(other) == _says_bits(effects)]
+    brings = Part(effects, 1, min(alike, key=len))
     moved = Part(_moved(context), 1)
     enabled = Part(_enabled(context), 2)
-    bits = Part("" if "bit" in effects or "round" in effects else _bits(context))
+    bits = Part("" if _says_bits(effects) else _bits(context))
     return (
         (brings, moved, bits, enabled),
         (moved, brings, bits, enabled),
@@ -47,6 +48,11 @@ def effect(context: Context) -> tuple[Form, ...]:
         (brings, enabled, moved, bits),
         (enabled, moved, bits, brings),
     )
+
+
+def _says_bits(effect: str) -> bool:
+    """Whether a sentence says itself what becomes of the results' bits."""
+    return "bit" in effect or "round" in effect
 
 
 def _bits(context: Context) -> str:

@@ -134,7 +134,7 @@ def _traffic(context: Context) -> list[str]:
     per_byte = f": {_intensity(numbers)} a byte" if exact else ""
     forms = [f"With each nest touching its data once, {moved} move, for {done} operations{per_byte}."]
     if exact:
-        forms.append(f"Each byte that moves serves {_intensity(numbers)} operations: {done} on {moved}, nest by nest.")
+        forms.append(f"Operations per byte moved: {_intensity(numbers)}, {done} on {moved}, counted nest by nest.")
     if numbers.traffic > numbers.boundary and moved != least:
         forms += [
             f"Inputs and outputs take {least}; with the temporaries, and what several nests touch counted for each, "

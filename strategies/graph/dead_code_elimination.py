@@ -125,7 +125,7 @@ class DeadCodeElimination(Strategy):
             result["overwritten"] = listed(written)
         if not isinstance(node, Equation):
             count = sum(isinstance(n, Equation) for _, n in walk_with(node))
-            result["equations"] = counted(count, "equation")
+            result["equations"] = "equation" if count == 1 else f"{count} equations"
         runs = _runs(before, self.path, node)
         if runs is not None:
             result["runs"] = counted(runs, "run")

@@ -53,7 +53,7 @@ class Cancellation(Algebraic):
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{operations_before} before, {operations_after} after; nothing else of the program changes.",
-        "{divisions_saved} less; in {dtype} the value loses the roundings of what is gone.",
+        "{divisions_saved} fewer; in {dtype} the value loses the roundings of what is gone.",
         "The value is the same for real numbers, and in {dtype} its roundings are within what verification allows.",
     )
 

@@ -53,7 +53,7 @@ class ExpandCollect(Algebraic):
     effect: ClassVar[tuple[str, ...]] = (
         "{operations_before} before, {operations_after} after: {added} more, for terms that can be dealt with apart.",
         "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
-        "It takes {operations_after}; nothing else of the program changes.",
+        "The expression takes {operations_after} now; nothing else of the program changes.",
     )
 
     by: str

@@ -63,7 +63,7 @@ class ExponentialSplit(Strategy):
         "To what end take two exponentials for one? It prepares {use}.",
         "exp of a difference is a product of two exponentials, {first} and {second}, for any {value}. This "
         "one prepares {use}.",
-        "The detour by {value} costs an exponential and leads on: {use}.",
+        "The detour by {value} costs an exponential and leads on to {use}.",
         "In the sum over {over}, {second} would be the same in all iterations, if {old} were split at "
         "{value}. So the sum could do without {end} until it is complete: this prepares {use}.",
         "{computed} is at hand already, at {at}. {old} split at {value} can use it: it prepares {use}.",

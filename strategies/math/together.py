@@ -54,7 +54,7 @@ class Together(Algebraic):
     effect: ClassVar[tuple[str, ...]] = (
         "{divisions_saved} less, and {operations_after} instead of {operations_before}.",
         "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
-        "It takes {operations_after}; nothing else of the program changes.",
+        "The expression takes {operations_after} now; nothing else of the program changes.",
     )
 
     over: str
