@@ -44,6 +44,8 @@ RESIZE = "stepTP.sizes.at_sizes"
 DESCRIBE = "stepTP.verify.measure.task.describe_machine"
 TIME = {"program": "stepTP.verify.measure.task.time_program", "eager": "stepTP.verify.measure.task.time_eager"}
 
+COMPILED = "stepTP.verify.measure.task.time_compiled"
+
 Subject = Literal["program", "eager"]
 
 
@@ -156,20 +158,31 @@ def _row(source: Source, subject: Subject, state: State, request: Request, machi
 def _timed(jobs: Jobs, source: Source, state: State, request: Request, row: MeasurementRow) -> MeasurementRow:
     if state.problem:
         return row.model_copy(update={"message": state.problem})
-    payload = {
+    answer = jobs.submit(TIME[row.subject], _payload(source, state.leir, request), near=source.id).result()
+    if isinstance(answer, Failure):
+        return row.model_copy(update={"message": answer.message})
+    return MeasurementRow.model_validate(row.model_dump() | answer)
+
+
+def measure_compiled(jobs: Jobs, source: Source, request: Request) -> float | None:
+    """Seconds of a source's module after torch.compile; None where it has none, or that does not compile it."""
+    if not source.torch_code:
+        return None
+    answer = jobs.submit(COMPILED, _payload(source, source.leir, request), near=source.id).result()
+    return None if isinstance(answer, Failure) else answer["timing"]["median_us"] / 1e6
+
+
+def _payload(source: Source, leir: str, request: Request) -> dict[str, Any]:
+    return {
         "source": {"id": source.id, "torch_code": source.torch_code},
         "leir_source": source.leir,
-        "leir": state.leir,
+        "leir": leir,
         "target": request.target,
         "draws": request.draws,
         "seed": request.seed,
         "plan": asdict(request.plan),
         "processors": _processors(),
     }
-    answer = jobs.submit(TIME[row.subject], payload, near=source.id).result()
-    if isinstance(answer, Failure):
-        return row.model_copy(update={"message": answer.message})
-    return MeasurementRow.model_validate(row.model_dump() | answer)
 
 
 def _processors() -> list[int]:

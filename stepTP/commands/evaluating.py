@@ -142,30 +142,39 @@ def search(
     width: Annotated[int, typer.Option(help="Moves of a state that are taken; states that a beam keeps.", min=1)] = 4,
     depth: Annotated[int, typer.Option(help="Moves in a row.", min=1)] = 8,
     target: Annotated[Target, typer.Option(help="Whose costs count.")] = Target.llvm,
+    endpoint: Annotated[str | None, typer.Option(help="Of --policy llm: an OpenAI-compatible server's URL.")] = None,
+    model: Annotated[str | None, typer.Option(help="Of --policy llm: the model that the server is asked for.")] = None,
+    samples: Annotated[int, typer.Option(help="Of --policy llm: replies asked for at a state.", min=1)] = 4,
+    temperature: Annotated[float, typer.Option(help="Of --policy llm.", min=0)] = 0.8,
+    timeout: Annotated[float, typer.Option(help="Of --policy llm: seconds to wait for a reply.", min=1)] = 600.0,
     seed: Annotated[int, typer.Option(help="Keys every draw.", min=0)] = 0,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
     json: Json = False,
 ) -> None:
     """Compare searches and policies at equal budgets: speedups over the source and PyTorch, efficiency, cost.
 
-    Run again with the same --out, it searches only where it has not.
+    Run again with the same --out, it searches only where it has not; what a model has replied is not asked again. Where
+    states are timed, PyTorch's eager and compiled modules are too.
     """
     from stepTP.evaluate.page import SEARCH_COLUMNS, search_cells, search_page
     from stepTP.evaluate.questions import read_lines
-    from stepTP.evaluate.searching import FOUND, Found, keep, search_program, summarise_searches
-    from stepTP.measurements import Request
+    from stepTP.evaluate.searching import FOUND, Found, journal_of, keep, search_program, summarise_searches
+    from stepTP.measurements import Request, Source, measure_compiled
     from stepTP.search import OFFLINE, SEARCHES, policy_of
     from stepTP.search.objectives import Measured, Predicted
-    from stepTP.search.protocol import Budget, Settings
+    from stepTP.search.protocol import Budget, Policy, Settings
     from stepTP.verify.devices import cuda_devices
     from stepTP.verify.pool import Pool
     from strategies.index import names
 
     searches, policies = search or ["beam"], policy or ["cost_model"]
-    for chosen, known, what in ((searches, SEARCHES, "search"), (policies, OFFLINE, "policy")):
+    for chosen, known, what in ((searches, SEARCHES, "search"), (policies, (*OFFLINE, "llm"), "policy")):
         if unknown := [name for name in chosen if name not in known]:
             raise InputError(f"--{what} {unknown[0]}: choose of {', '.join(known)}")
-    if target is Target.cuda and measurements and not cuda_devices():
+    if ("llm" in policies) != bool(endpoint) or bool(endpoint) != bool(model):
+        raise InputError("eval search: --policy llm, --endpoint URL and --model NAME go together: give all three")
+    gpus = cuda_devices()[:1] if target is Target.cuda and measurements else ()
+    if target is Target.cuda and measurements and not gpus:
         raise InputError("eval search: no CUDA device here: give --target llvm, or no --measurements")
     programs = _programs(where, family, split, limit, seed)
     out.mkdir(parents=True, exist_ok=True)
@@ -176,14 +185,31 @@ def search(
         strategies=tuple(sorted(names())), budget=Budget(evaluations, seconds, measurements), seed=seed,
         target=target.value, width=width, depth=depth,
     )  # fmt: skip
-    pairs = [(program, s, p) for program in programs for s in searches for p in policies]
+
+    def proposing(name: str) -> Policy:
+        if name != "llm":
+            return policy_of(name)
+        options = {"url": endpoint, "model": model, "count": samples, "temperature": temperature, "timeout_s": timeout}
+        return policy_of(name, **options, name=f"llm {model}")
+
+    pairs = [(program, s, proposing(p)) for program in programs for s in searches for p in policies]
     results: list[Found] = []
-    with Pool(workers) as pool, Pool(1) as device, _bar("search", "search") as told:
-        objective = Measured(device, Request(target.value)) if measurements else Predicted()
+    compiled: dict[str, float | None] = {}
+    with Pool(workers) as pool, Pool(1, gpus=gpus) as device, _bar("search", "search") as told:
+        request = Request(target.value)
+        objective = Measured(device, request) if measurements else Predicted()
         for number, (program, name, proposer) in enumerate(pairs, 1):
-            key = (program.id, name, proposer, objective.name)
+            key = (program.id, name, proposer.name, objective.name)
             if key not in have:
-                have[key] = search_program(program, name, policy_of(proposer), objective, settings, pool)
+                if measurements and program.id not in compiled:
+                    source = Source(
+                        program.id, program.source.family, program.source.torch_code, program.leir, program.state_id
+                    )
+                    compiled[program.id] = measure_compiled(device, source, request)
+                with journal_of(out, key) as journal:
+                    have[key] = search_program(
+                        program, name, proposer, objective, settings, pool, journal, compiled.get(program.id)
+                    )
                 keep(have[key], out)
             results.append(have[key])
             told(number, len(pairs))
@@ -191,7 +217,7 @@ def search(
     about = {
         "run": str(where), "programs": len(programs), "families": ", ".join(family or []), "split": split or "",
         "seed": seed, "evaluations": evaluations, "measurements": measurements or "none", "seconds": seconds or "",
-        "width": width, "depth": depth, "target": target.value,
+        "width": width, "depth": depth, "target": target.value, "model": model or "", "endpoint": endpoint or "",
     }  # fmt: skip
     _write_summary(out, about, {"searches": rows}, search_page("Searches", about, rows))
     if json:

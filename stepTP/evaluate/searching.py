@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from stepTP.draw import digest
 from stepTP.evaluate.bootstrap import by, geometric_mean, mean, share
 from stepTP.filter import entropy
 from stepTP.records import ProgramRow, Step
@@ -26,7 +27,7 @@ class Found(BaseModel):
 
     `values`: of each valued state, in order of arrival, with the evaluations spent until then. `refused`: proposals
     that were illegal; `rejected`: legal ones that did not hold; `problems`: times that the policy had no answer.
-    `eager_s`, `compiled_s`: PyTorch's, where the objective measured them. `tokens`: of a model that was asked.
+    `eager_s`, `compiled_s`: PyTorch's, where states are timed. `tokens`: of a model that was asked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,8 +76,12 @@ def search_program(
     settings: Settings,
     jobs: Jobs,
     journal: Journal | None = None,
+    compiled_s: float | None = None,
 ) -> Found:
-    """One search on one program, within its budget. A search that cannot begin has no values, and says why."""
+    """One search on one program, within its budget. A search that cannot begin has no values, and says why.
+
+    `compiled_s`: of the module after torch.compile, if that was timed.
+    """
     told: dict[str, Any] = {
         "source_id": source.id, "family": source.source.family, "search": search, "policy": policy.name,
         "objective": objective.name, "target": settings.target,
@@ -98,7 +103,7 @@ def search_program(
         values=tuple((number, value) for number, value in values if value > 0),
         best=env.best.state.path,
         eager_s=eager[0] if eager else None,
-        compiled_s=None,
+        compiled_s=compiled_s,
         strategies=dict(sorted(Counter(node.taken.step.strategy for node in nodes if node.taken).items())),
         evaluations=env.evaluations,
         measurements=env.measurements,
@@ -109,6 +114,13 @@ def search_program(
         seconds=round(time.monotonic() - start, 3),
         ended=ended,
     )
+
+
+def journal_of(out: Path, key: tuple[str, ...]) -> Journal:
+    """The journal of one search, so that one that is stopped asks for nothing twice."""
+    folder = out / "asked"
+    folder.mkdir(exist_ok=True)
+    return Journal(folder / f"{digest(*key).hex()[:16]}.jsonl")
 
 
 def keep(found: Found, out: Path) -> None:

@@ -22,6 +22,6 @@ def search_of(name: str) -> "Callable[[Environment], None]":
     return import_module(f"stepTP.search.searches.{name}").search
 
 
-def policy_of(name: str, **options: Any) -> "Policy":
+def policy_of(name: str, /, **options: Any) -> "Policy":
     """A policy of a name in `POLICIES`, with its own options."""
     return import_module(f"stepTP.search.policies.{name}").POLICY(**options)

@@ -20,11 +20,15 @@ from stepTP.search import policy_of
 from stepTP.search.objectives import Predicted
 from stepTP.search.policies.scripted import Scripted
 from stepTP.search.protocol import Budget, Settings
+from stepTP.search.run import leir_source
 from stepTP.verify.pool import Failure
 from strategies.catalog import parse_step
 from strategies.index import names
+from tests.stepTP.standin import standin
 from tests.stepTP.test_cli import Steptp, steptp
 from tests.stepTP.test_score import SOFTMAX
+from tests.stepTP.test_search import GOOD, MAP
+from tests.stepTP.test_search import Here as InProcess
 from tests.stepTP.test_walk import SOURCE
 
 __all__ = ["steptp"]  # a fixture
@@ -150,15 +154,45 @@ def test_a_policy_answers_questions() -> None:
         ask_policy([asked], {}, Scripted(), SETTINGS, Here())
 
 
+def test_what_was_timed_of_the_compiled_module_is_told() -> None:
+    one = search_program(PROGRAM, "beam", Scripted((ONLINE,)), Predicted(), SETTINGS, Here(), compiled_s=1e-3)
+    assert one.compiled_s == 1e-3
+    (row,) = summarise_searches([one.model_copy(update={"source_s": 4e-3, "values": ((1, 2e-3),)})])
+    assert row["over_compiled"]["value"] == pytest.approx(0.5)
+
+
+class NoPool(InProcess):
+    """A pool without processes, that verifies too."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__()
+
+    def __enter__(self) -> "NoPool":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_the_command_asks_a_model_once(steptp: Steptp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepTP.verify.pool.Pool", NoPool)
+    file, out = tmp_path / "programs.jsonl", tmp_path / "out"
+    file.write_text(to_line(leir_source("map", MAP)))
+    with standin(lambda _: (200, GOOD)) as server:
+        told = ["eval", "search", file, "--out", out, "--policy", "llm", "--endpoint", server.url, "--model", "m",
+                "--samples", "1", "--depth", "1", "--evaluations", "3"]  # fmt: skip
+        (row,) = steptp.json(*told)["searches"]
+        assert (row["name"], row["evaluations"], row["tokens"]) == ("beam / llm m / predicted", 1, 18)
+        assert row["strategies"] == {"loop_split": 1}
+        (out / "found.jsonl").unlink()  # as if it had been killed before the search was whole
+        assert steptp.json(*told)["searches"][0]["best"] == row["best"]
+        assert len(server.asked) == 1
+    for wrong in (["--policy", "llm"], ["--policy", "random", "--endpoint", "x", "--model", "m"],
+                  ["--policy", "llm", "--endpoint", "x"]):  # fmt: skip
+        assert "go together" in steptp.fails("eval", "search", file, "--out", out, *wrong)
+
+
 def test_the_command_searches_once(steptp: Steptp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, str, str]] = []
-
-    class NoPool(Here):
-        def __init__(self, *_: object) -> None: ...
-        def __enter__(self) -> "NoPool":
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
 
     def searched(source: ProgramRow, search: str, policy: Any, *_: object) -> Found:
         calls.append((source.id, search, policy.name))

@@ -136,7 +136,7 @@ def test_the_module_is_timed_on_the_sets_values() -> None:
     assert answer["status"] == "ok" and answer["timing"]["median_us"] > 0
     key = SourceKey("measured", LINEAR, asked["leir_source"], 1, 0)
     sets = task.timing_sets(key, 3)
-    rotation = task.eager_rotation(loaded, translation, sets, "llvm")
+    rotation = task.module_rotation(loaded, translation, sets, "llvm")
     (weight,) = (name for name, path in translation.names.items() if path == "weight")
     (given,) = translation.user_inputs
     with torch.no_grad():
@@ -145,11 +145,23 @@ def test_the_module_is_timed_on_the_sets_values() -> None:
             np.testing.assert_allclose(np.asarray(start()), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # of torch about itself
+def test_torch_compile_compiles_once_for_all_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, translation = translated(LINEAR, "measured")
+    asked = payload("", LINEAR, to_text(translation.program))
+    monkeypatch.setattr(task, "_sets", lambda *_: 3)
+    torch._dynamo.reset()
+    answer = task.time_compiled(asked)
+    assert answer["status"] == "ok" and answer["timing"]["median_us"] > 0 and answer["timing"]["input_sets"] == 3
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
 def test_a_module_that_does_not_run_on_the_device_says_so() -> None:
     loaded, translation = translated(LINEAR, "measured")
     broken = replace(loaded, module=torch.nn.Linear(3, 3))
     with pytest.raises(Unmeasured, match="does not run eagerly on llvm"):
-        task.eager_rotation(broken, replace(translation, constants={}), task.timing_sets(_key(), 2), "llvm")
+        task.module_rotation(broken, replace(translation, constants={}), task.timing_sets(_key(), 2), "llvm")
 
 
 def _key() -> SourceKey:

@@ -79,7 +79,7 @@ def environment(
 
 
 @pytest.mark.parametrize(
-    "program", [pytest.param(name, marks=[] if name == "map" else pytest.mark.slow) for name in PROGRAMS]
+    "program", [pytest.param(name, marks=[pytest.mark.slow] if name == "product" else []) for name in PROGRAMS]
 )
 def test_every_search_with_every_policy_keeps_to_its_budget_and_is_deterministic(program: str) -> None:
     journal = Journal()

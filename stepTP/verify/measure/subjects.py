@@ -99,17 +99,20 @@ def require_fresh_outputs(resident: Resident, inputs: Inputs, outputs: tuple[str
             raise Unmeasured(f"{name} after the timed runs is not what a run on its inputs gives")
 
 
-def eager_rotation(loaded: LoadedSource, translation: Translation, sets: Sequence[Inputs], target: Target) -> Rotation:
+def module_rotation(
+    loaded: LoadedSource, translation: Translation, sets: Sequence[Inputs], target: Target, *, compiled: bool = False
+) -> Rotation:
     """The source's own module, a copy a set, with the set's values as its parameters and arguments.
 
-    Raises Unmeasured where it does not run on the device.
+    `compiled`: through torch.compile, which compiles for all copies at once. Raises Unmeasured where it does not run on
+    the device.
     """
     leaves, tree = tree_flatten(loaded.inputs)
     device = torch.device("cuda" if target == "cuda" else "cpu")
     starts: list[Callable[[], object]] = []
     try:
         for inputs in sets:
-            module = copy.deepcopy(loaded.module).to(device)
+            module: Any = copy.deepcopy(loaded.module).to(device)
             parameters = module.named_parameters(remove_duplicate=False)
             own = dict(parameters) | dict(module.named_buffers(remove_duplicate=False))
             for name in translation.constants:
@@ -117,6 +120,9 @@ def eager_rotation(loaded: LoadedSource, translation: Translation, sets: Sequenc
                 if path in own:
                     with torch.no_grad():
                         own[path].copy_(torch.from_numpy(np.ascontiguousarray(inputs[name])).reshape(own[path].shape))
+            if compiled:
+                os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a worker starts no processes of its own
+                module = torch.compile(module)
             given = iter(translation.user_inputs)
             arguments = [
                 torch.tensor(inputs[next(given)], dtype=leaf.dtype, device=device).reshape(leaf.shape)
@@ -127,9 +133,11 @@ def eager_rotation(loaded: LoadedSource, translation: Translation, sets: Sequenc
             given_inputs = tree_unflatten(arguments, tree)
             by_name = isinstance(given_inputs, Mapping)
             starts.append(partial(module, **given_inputs) if by_name else partial(module, *given_inputs))
-        starts[0]()
+        for start in starts if compiled else starts[:1]:
+            start()
     except (RuntimeError, TypeError) as error:
-        raise Unmeasured(f"the module does not run eagerly on {target}: {str(error).splitlines()[0]}") from error
+        how = "through torch.compile" if compiled else "eagerly"
+        raise Unmeasured(f"the module does not run {how} on {target}: {str(error).splitlines()[0]}") from error
     return Rotation(tuple(starts), target)
 
 

@@ -3,8 +3,9 @@
 `time_program` takes what `stepTP.verify.task.verify` takes ("source", "leir_source", "leir", "draws", "seed") and
 "target", "plan" (the fields of a `TimingPlan`) and "processors" (those to use). It returns {"status", "message",
 "timing", "roofline", "binding", "measured_state_id", "verification", "clocks"}, as `MeasurementRow` has them.
-`time_eager` takes the same without "leir", and times the source's PyTorch module. `describe_machine` takes {"target",
-"processors"} and returns the `Machine`. Errors (ParseError, IllFormed, NoDevice, Unmeasured, ...) are raised.
+`time_eager` takes the same without "leir", and times the source's PyTorch module; `time_compiled` times it through
+torch.compile. `describe_machine` takes {"target", "processors"} and returns the `Machine`. Errors (ParseError,
+IllFormed, NoDevice, Unmeasured, ...) are raised.
 
 The program is compiled for speed: LLVM at its highest level for this very processor, CUDA with contraction. That is
 other code than was verified, so it is verified itself, after it was timed, on the source's trials and tolerances.
@@ -30,8 +31,8 @@ from stepTP.verify.measure.machine import clocks, machine, peaks
 from stepTP.verify.measure.roofline import is_impossible, least_work, roofline
 from stepTP.verify.measure.subjects import (
     clock_of,
-    eager_rotation,
     give_inputs,
+    module_rotation,
     program_rotation,
     require_fresh_outputs,
     resident_sets,
@@ -92,12 +93,22 @@ def time_program(payload: dict[str, Any]) -> dict[str, Any]:
 
 def time_eager(payload: dict[str, Any]) -> dict[str, Any]:
     """The latency of the source's module, run eagerly; see the module's description."""
+    return _time_module(payload, compiled=False)
+
+
+def time_compiled(payload: dict[str, Any]) -> dict[str, Any]:
+    """The latency of the source's module after torch.compile; see the module's description."""
+    return _time_module(payload, compiled=True)
+
+
+def _time_module(payload: dict[str, Any], *, compiled: bool) -> dict[str, Any]:
     key, target, plan = _asked(payload)
     program = parse(key.leir)
     loaded, translation = translated(key.torch_code, key.id)
     each = sum(_bytes(d.shape, d.dtype) for d in (*program.inputs, *program.outputs))
     with timing_conditions(target):
-        subject = eager_rotation(loaded, translation, timing_sets(key, _sets(each, target)), target)
+        sets = timing_sets(key, _sets(each, target))
+        subject = module_rotation(loaded, translation, sets, target, compiled=compiled)
         samples = take_samples(subject, clock_of(target), plan)
         timing = _timing(samples, subject, clock_of(target).name, each, target)
         return {
