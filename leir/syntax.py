@@ -110,8 +110,26 @@ class Cast:
 Expr = Integer | Real | Variable | Access | Unary | Binary | Call | Select | Cast
 
 
+class _Hashed:
+    """Keeps its hash, once asked for: what holds whole statements is the key of many an answer, and slow to hash."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def parts(self) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash(self.parts())
+            object.__setattr__(self, "_hash", value)
+            return value
+
+
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(_Hashed):
     """`variable` runs over first, first + 1, ..., first + extent - 1."""
 
     kind: Kind
@@ -120,13 +138,23 @@ class Loop:
     first: int
     body: "tuple[Stmt, ...]"
 
+    __hash__ = _Hashed.__hash__
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.kind, self.variable, self.extent, self.first, self.body)
+
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(_Hashed):
     """The body runs where the condition holds."""
 
     condition: Expr
     body: "tuple[Stmt, ...]"
+
+    __hash__ = _Hashed.__hash__
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.condition, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +168,17 @@ class Alloc:
 
 
 @dataclass(frozen=True, slots=True)
-class Equation:
+class Equation(_Hashed):
     """A store (`=`) or an accumulation (`+=`, `*=`, `max=`, `min=`) into one element."""
 
     target: Access
     op: AssignOp
     value: Expr
+
+    __hash__ = _Hashed.__hash__
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.target, self.op, self.value)
 
 
 Stmt = Loop | Guard | Alloc | Equation
@@ -161,10 +194,15 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(_Hashed):
     inputs: tuple[Declaration, ...]
     outputs: tuple[Declaration, ...]
     body: tuple[Stmt, ...]
+
+    __hash__ = _Hashed.__hash__
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.inputs, self.outputs, self.body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from strategies.index import inverses
 
 EXPAND = "stepTP.expand.expand"
 VERIFY = "stepTP.verify.task.verify_batch"
-BATCH = 16  # programs of one verification job
+BATCH = 32  # programs of one verification job
 
 
 class Jobs(Protocol):

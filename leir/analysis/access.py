@@ -60,9 +60,9 @@ def tensors(program: Program) -> dict[str, Tensor]:
 def _reached(program: Program, names: list[str]) -> dict[str, tuple[int, ...]]:
     """The shapes of undeclared temporaries; an access of another rank than the first does not count."""
     sizes: dict[str, list[int]] = {}
-    for number, nest in enumerate(program.body):
+    for nest in program.body:
         asked = tuple(name for name in tensors_in(nest) if name in names)
-        for tensor, reached in _reached_at(nest, number, asked):
+        for tensor, reached in _reached_at(nest, asked):
             known = sizes.setdefault(tensor, [1] * len(reached))
             if len(known) == len(reached):
                 sizes[tensor] = [max(pair) for pair in zip(known, reached, strict=True)]
@@ -76,10 +76,10 @@ def tensors_in(nest: Stmt) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2048)
-def _reached_at(nest: Stmt, number: int, names: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _reached_at(nest: Stmt, names: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """For each tensor and each rank, by first appearance, the sizes that accesses of an outermost statement reach."""
     sizes: dict[tuple[str, int], list[int]] = {}
-    for statement in statements_at(nest, number):
+    for statement in statements_at(nest, 0):  # its place in the program says nothing about sizes
         for use in statement.uses:
             if use.access.tensor not in names:
                 continue

@@ -18,7 +18,7 @@ from leir.check.divisors import check_divisors
 from leir.check.inputs import input_ranges
 from leir.check.kernels import check_kernels
 from leir.check.kinds import check_kinds
-from leir.check.names import check_names, check_ranks, check_sizes, check_tree
+from leir.check.names import check_names, check_ranks, check_sizes, check_tree, names_and_ranks_agree
 from leir.check.standing import concerns, has_kernels, standing
 from leir.check.types import check_types
 from leir.syntax import Program
@@ -41,8 +41,9 @@ def check(program: Program, limits: Limits = Limits()) -> tuple[Diagnostic, ...]
 def _checked(program: Program, limits: Limits) -> tuple[Diagnostic, ...]:
     found = [*check_tree(program)]
     if not found:
-        found += check_names(program)
-        found += check_ranks(program)
+        if not names_and_ranks_agree(program):
+            found += check_names(program)
+            found += check_ranks(program)
         found += check_types(program)
         found += check_divisors(program)
         found += check_allocation(program)

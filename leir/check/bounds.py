@@ -58,7 +58,7 @@ def preconditions(program: Program) -> tuple[Precondition, ...]:
 def _findings(program: Program) -> tuple[Diagnostic | Precondition, ...]:
     known = _Values(program)
     result: list[Diagnostic | Precondition] = []
-    plain = [_stays_within(nest, number, known.shapes(nest)) for number, nest in enumerate(program.body)]
+    plain = [_stays_within(nest, known.shapes(nest)) for nest in program.body]
     for statement in statements_of(program):
         for use in statement.uses if not plain[statement.path[0]] else ():
             for number, (index, size) in enumerate(zip(use.access.indices, known.shape(use), strict=False)):
@@ -69,10 +69,10 @@ def _findings(program: Program) -> tuple[Diagnostic | Precondition, ...]:
 
 
 @lru_cache(maxsize=2048)
-def _stays_within(nest: Stmt, number: int, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> bool:
+def _stays_within(nest: Stmt, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> bool:
     """Whether loop extents alone show that every subscript of an outermost statement stays within its tensor."""
     sizes = dict(shapes)
-    for statement in statements_at(nest, number):
+    for statement in statements_at(nest, 0):  # its place in the program does not matter here
         ranges = ranges_of(statement)
         for use in statement.uses:
             for index, size in zip(use.access.indices, sizes[use.access.tensor], strict=False):

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import assert_never
 
 from leir.analysis.access import tensors
 from leir.check.diagnostic import Diagnostic
-from leir.edit import expressions, walk, walk_enclosed, walk_expression, walk_with
+from leir.edit import accesses, expressions, walk, walk_enclosed, walk_expression, walk_with
 from leir.syntax import (
     AXES,
     DEPTH_LIMIT,
@@ -115,6 +116,64 @@ def _wrong_expression(expression: Expr, depth: int) -> Iterator[str]:
             pass
 
 
+def names_and_ranks_agree(program: Program) -> bool:
+    """Whether `check_names` and `check_ranks` have nothing to say, found out nest by nest."""
+    ranks: dict[str, int] = {}
+    for declaration in (*program.inputs, *program.outputs):
+        name, shape = declaration.tensor, declaration.shape
+        if name in ranks or not is_tensor_name(name) or prod(shape) >= ELEMENT_LIMIT:
+            return False
+        ranks[name] = len(shape)
+    signature, inputs = set(ranks), {declaration.tensor for declaration in program.inputs}
+    known = set(signature)
+    for statement in program.body:
+        used = _used(statement)
+        if used is None or not inputs.isdisjoint(used.written) or not signature.isdisjoint(used.allocated):
+            return False
+        known.update(used.written, used.allocated)
+        if any(ranks.setdefault(name, rank) != rank for name, rank in used.ranks):
+            return False
+    return all(name in known for name in ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """The tensors of an outermost statement: the rank of each, which are written, and which allocated."""
+
+    ranks: tuple[tuple[str, int], ...]
+    written: tuple[str, ...]
+    allocated: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)  # a step leaves most statements as they are
+def _used(outermost: Stmt) -> _Used | None:
+    """None where the statement's names or ranks are wrong whatever the rest of its program is."""
+    below = [statement for _, statement in walk_with(outermost)]
+    allocated = [s for s in below if isinstance(s, Alloc)]
+    ranks = [(s.tensor, len(s.shape)) for s in allocated]
+    ranks += [(access.tensor, len(access.indices)) for access in accesses(outermost)]
+    distinct = tuple(dict.fromkeys(ranks))
+    if len(distinct) != len(dict(distinct)) or any(prod(s.shape) >= ELEMENT_LIMIT for s in allocated):
+        return None
+    names = _Names(set(), set(), set(dict(distinct)), set())
+    inside = walk_enclosed(outermost, (), (outermost,)) if isinstance(outermost, Loop | Guard) else ()
+    for path, statement, around in (((), outermost, ()), *inside):
+        if any(_named(path, statement, around, names)):
+            return None
+    written = dict.fromkeys(s.target.tensor for s in below if isinstance(s, Equation))
+    return _Used(distinct, tuple(written), tuple(dict.fromkeys(s.tensor for s in allocated)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The tensors of the signature, the inputs among them, all tensors, and the variables that any loop binds."""
+
+    signature: set[str]
+    inputs: set[str]
+    known: set[str]
+    somewhere: set[str]
+
+
 def check_names(program: Program) -> Iterator[Diagnostic]:
     """Tensors and variables: declared or bound once, used where they are known, with names of the language."""
     signature: set[str] = set()
@@ -130,28 +189,34 @@ def check_names(program: Program) -> Iterator[Diagnostic]:
     known = signature | {s.tensor for s in statements if isinstance(s, Alloc)}
     known |= {s.target.tensor for s in statements if isinstance(s, Equation)}
     somewhere = {s.variable for s in statements if isinstance(s, Loop)}
+    names = _Names(signature, inputs, known, somewhere)
     for path, statement, around in walk_enclosed(program):
-        bound = {node.variable for node in around if isinstance(node, Loop)}
-        match statement:
-            case Loop():
-                yield from _check_binder(statement, bound, Place(path))
-            case Alloc(tensor):
-                if tensor in signature:
-                    yield Diagnostic("duplicate-name", f"{tensor} is declared by the signature already", Place(path))
-                if not is_tensor_name(tensor):
-                    yield Diagnostic("reserved-name", f"{tensor} is no name for a tensor", Place(path))
-            case Equation(target):
-                if target.tensor in inputs:
-                    message = f"{target.tensor} is an input and is never written"
-                    yield Diagnostic("input-written", message, Place(path, (0,)))
-            case Guard():
-                pass
-            case _:
-                assert_never(statement)
-        for number, expression in enumerate(expressions(statement)):
-            for within, part in walk_expression(expression, (number,)):
-                if isinstance(part, Variable | Access):
-                    yield from _check_use(part, known, bound, somewhere, Place(path, within))
+        yield from _named(path, statement, around, names)
+
+
+def _named(path: Path, statement: Stmt, around: tuple[Loop | Guard, ...], names: _Names) -> Iterator[Diagnostic]:
+    """What is wrong with the names of one statement."""
+    bound = {node.variable for node in around if isinstance(node, Loop)}
+    match statement:
+        case Loop():
+            yield from _check_binder(statement, bound, Place(path))
+        case Alloc(tensor):
+            if tensor in names.signature:
+                yield Diagnostic("duplicate-name", f"{tensor} is declared by the signature already", Place(path))
+            if not is_tensor_name(tensor):
+                yield Diagnostic("reserved-name", f"{tensor} is no name for a tensor", Place(path))
+        case Equation(target):
+            if target.tensor in names.inputs:
+                message = f"{target.tensor} is an input and is never written"
+                yield Diagnostic("input-written", message, Place(path, (0,)))
+        case Guard():
+            pass
+        case _:
+            assert_never(statement)
+    for number, expression in enumerate(expressions(statement)):
+        for within, part in walk_expression(expression, (number,)):
+            if isinstance(part, Variable | Access):
+                yield from _check_use(part, names.known, bound, names.somewhere, Place(path, within))
 
 
 def _check_binder(loop: Loop, bound: set[str], place: Place) -> Iterator[Diagnostic]:

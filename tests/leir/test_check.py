@@ -12,6 +12,7 @@ import pytest
 import leir.check
 from leir.check import CODES, IllFormed, Limits, check, check_source, require_well_formed
 from leir.check.codes import table
+from leir.check.names import check_names, check_ranks, check_tree, names_and_ranks_agree
 from leir.parser import parse, parse_source
 from leir.printer import to_text
 from leir.syntax import (
@@ -358,3 +359,14 @@ def test_a_hundred_small_files_take_seconds() -> None:
     for seed in range(100):
         check_source(parse_source(to_text(random_program(f"timing {seed}"))))
     assert time.process_time() - start < 10
+
+
+def test_names_are_agreed_upon_nest_by_nest_exactly_where_nothing_is_to_be_said_of_them() -> None:
+    outcomes: list[bool] = []
+    for seed in range(600):
+        program = garbage(seed) if seed % 3 == 0 else mutated(random_program(seed), seed)
+        if list(check_tree(program)):
+            continue
+        outcomes.append(not [*check_names(program), *check_ranks(program)])
+        assert names_and_ranks_agree(program) == outcomes[-1], to_text(program)
+    assert min(outcomes.count(True), outcomes.count(False)) > 100

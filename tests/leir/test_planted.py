@@ -59,6 +59,9 @@ PLANTED: list[tuple[Callable[[], None], str, str, str, str]] = [
     (cases, CHECK + "kernels", "_check_vector", "low <= loop.extent <= high", "loop.extent <= high"),
     (cases, CHECK + "kernels", "_check_binding", "> limits.axis(axis)", "> limits.grid_x"),
     (cases, CHECK + "kernels", "_check_kernel", "> limits.threads_per_block", "> 2 * limits.threads_per_block"),
+    (cases, CHECK + "names", "names_and_ranks_agree", "!= rank", "> 99"),
+    (cases, CHECK + "names", "names_and_ranks_agree", "all(name in known for name in ranks)", "True"),
+    (cases, CHECK + "names", "_used", "if any(_named(path, statement, around, names)):", "if not names:"),
     (cases, CHECK + "types", "_problems", 'statement.op != "="', 'statement.op == "*="'),
     (cases, CHECK + "divisors", "check_divisors", "if bounds.zero:", "if bounds.low == bounds.high == 0:"),
     (cases, CHECK + "standing", "concerns", "access.tensor in tensors", "not tensors"),
@@ -87,7 +90,7 @@ def test_a_planted_error_is_caught(net: Callable[[], None], module: str, name: s
 
 def test_nothing_is_left_of_a_planted_error() -> None:
     text = "in A_8;out C_8;L^8_i[C_i=A_i;]"
-    with planted(CHECK + "names", "check_ranks", "!= rank", "== rank"):
-        assert [d.code for d in check(parse(text))] == ["rank-mismatch", "rank-mismatch"]
+    with planted(CHECK + "names", "is_variable_name", "return bool", "return not bool"):
+        assert [d.code for d in check(parse(text))] == ["reserved-name"]
     assert check(parse(text)) == ()
     assert cost(parse(text)).flops.value == 0
