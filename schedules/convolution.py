@@ -3,6 +3,9 @@
 From the nest as the front end writes it, without a bias: a block takes a tile of output channels, rows and columns of
 one image; a thread some channels of some neighbouring columns, in registers. The input channels are cut in chunks, and
 for each the block stages its part of the input, one element more on every side, and of the weights.
+
+Where the source pads its image by a nest of its own, the staged part holds the zeros, and no product has a condition:
+that nest moves into the copy. Where the convolution leaves out what is outside, each product keeps the guard.
 """
 
 from leir.syntax import Path
@@ -21,23 +24,37 @@ def trajectory(
     thread: tuple[int, int] = (8, 4),
     chunk: int = 8,
     pad: int = 4,
+    padded: int = 0,
 ) -> Trajectory:
     """The trajectory for A of batch x channels x rows x columns, and C of out x channels x 3 x 3.
 
     `block`: output channels, rows and columns of a block's tile; `thread`: channels and columns of a thread's, which
     divide them; `chunk`: input channels that are staged at a time; `pad`: elements that a staged row of weights is
-    longer than it must be. Tiles need not divide the sizes.
+    longer than it must be. Tiles need not divide the sizes. `padded` (1): the source pads the image by zeros first, as
+    `pad` before a convolution without padding does; else the convolution leaves out what is outside.
     """
-    loops = f"L^{{{batch},{out},{rows},{columns},{channels},3,3}}_{{i,j,k,l,m,n,o}}"
-    inside = f"(0<=k+n-1&&k+n-1<{rows}&&0<=l+o-1&&l+o-1<{columns})"
-    t = Trajectory(
+    t = Trajectory(source(batch, out, rows, columns, channels, padded))
+    tile(t, (padded,), tuple("ijklmno"), ("D", "E" if padded else "A", "C"), block, thread, chunk, pad)
+    if padded:  # what is staged is the image or 0: no padded image is stored, and no term is left out
+        t.take("compute_inline", tensor="E")
+    return t
+
+
+def source(batch: int, out: int, rows: int, columns: int, channels: int, padded: int) -> str:
+    """The plain program, as the front end writes it."""
+    declared = (
         f"in A_{{{batch},{channels},{rows},{columns}}},C_{{{out},{channels},3,3}};"
         f"out D_{{{batch},{out},{rows},{columns}}};"
-        f"{loops}{inside}[D_{{i,j,k,l}}+=A_{{i,m,k+n-1,l+o-1}}*C_{{j,m,n,o}};]"
     )
-
-    tile(t, (0,), tuple("ijklmno"), ("D", "A", "C"), block, thread, chunk, pad)
-    return t
+    loops = f"L^{{{batch},{out},{rows},{columns},{channels},3,3}}_{{i,j,k,l,m,n,o}}"
+    if not padded:
+        inside = f"(0<=k+n-1&&k+n-1<{rows}&&0<=l+o-1&&l+o-1<{columns})"
+        return f"{declared}{loops}{inside}[D_{{i,j,k,l}}+=A_{{i,m,k+n-1,l+o-1}}*C_{{j,m,n,o}};]"
+    return (
+        f"{declared}L^{{{batch},{channels},{rows + 2},{columns + 2}}}_{{i,j,k,l}}[E_{{i,j,k,l}}="
+        f"if_then_else(0<=k-1&&k-1<{rows}&&0<=l-1&&l-1<{columns},A_{{i,j,k-1,l-1}},0.0);]"
+        f"{loops}[D_{{i,j,k,l}}+=E_{{i,m,k+n,l+o}}*C_{{j,m,n,o}};]"
+    )
 
 
 def tile(

@@ -38,6 +38,7 @@ CASES = (
             {"block": [64, 4, 56], "thread": [8, 8]},
             {"block": [64, 4, 56], "thread": [8, 4]},
             {"block": [64, 8, 28], "thread": [8, 4]},
+            {"block": [64, 8, 28], "thread": [8, 4], "padded": 1},
         ),
     ),
     Case(
@@ -47,6 +48,8 @@ CASES = (
             {"block": [64, 4, 28], "thread": [8, 4]},
             {"block": [128, 4, 28], "thread": [16, 4]},
             {"block": [64, 7, 28], "thread": [8, 4]},
+            {"block": [64, 7, 28], "thread": [8, 4], "padded": 1},
+            {"block": [128, 4, 28], "thread": [16, 4], "padded": 1},
         ),
     ),
     Case(
@@ -54,6 +57,7 @@ CASES = (
         (32, 256, 14, 14, 256),
         (
             {"block": [64, 14, 14], "thread": [8, 7]},
+            {"block": [64, 14, 14], "thread": [8, 7], "padded": 1},
             {"block": [64, 7, 14], "thread": [8, 2]},
             {"block": [64, 7, 14], "thread": [8, 7], "chunk": 4},
         ),

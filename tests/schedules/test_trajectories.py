@@ -16,6 +16,9 @@ TRAJECTORIES = {
         *size, rows=8, columns=8, thread=(4, 2), depth=4, chunk=4, dtype="f16"
     ),
     "convolution": lambda *size: convolution.trajectory(*size, block=(4, 2, 4), thread=(2, 2), chunk=2),
+    "convolution of a padded image": lambda *size: convolution.trajectory(
+        *size, block=(4, 2, 4), thread=(2, 2), chunk=2, padded=1
+    ),
     "matmul": lambda m, n, k: matmul.trajectory(m, n, k, block=(8, 16, 8), thread=(4, 8)),
     "transpose": lambda m, n: transpose.trajectory(m, n, tile=8, rows=2),
     "softmax": lambda m, n: softmax.trajectory(m, n, threads=4, levels=(2,)),
@@ -25,12 +28,13 @@ SHAPES = {
     "attention": ((2, 15, 14, 16), (1, 9, 17, 8)),
     "attention in f16": ((2, 16, 16, 8), (1, 11, 9, 16)),
     "convolution": ((1, 5, 3, 5, 3), (2, 7, 5, 6, 3), (2, 5, 4, 9, 5)),
+    "convolution of a padded image": ((1, 5, 3, 5, 3), (2, 7, 5, 6, 3), (2, 5, 4, 9, 5)),
     "matmul": ((9, 17, 10), (20, 25, 18), (17, 30, 9)),
     "transpose": ((20, 26), (9, 31), (17, 13)),
     "softmax": ((3, 41), (2, 50), (5, 35)),
     "layer_norm": ((3, 41), (2, 50), (5, 35)),
 }
-LONG = ("attention", "attention in f16", "convolution", "matmul")
+LONG = ("attention", "attention in f16", "convolution", "convolution of a padded image", "matmul")
 CASES = [
     pytest.param(name, shape, marks=[pytest.mark.slow] if number or name in LONG else [])
     for name, shapes in SHAPES.items()
@@ -51,7 +55,7 @@ def test_every_state_keeps_the_meaning_and_replays(name: str, shape: tuple[int, 
     assert not check(program)
 
 
-@pytest.mark.parametrize("name", ["convolution", "matmul"])
+@pytest.mark.parametrize("name", ["convolution", "convolution of a padded image", "matmul"])
 def test_the_last_state_keeps_the_meaning_of_the_first(name: str) -> None:
     found = TRAJECTORIES[name](*SHAPES[name][0])
     is_exact = all(applied.bit_exact for applied in found.applied)
@@ -65,7 +69,15 @@ def test_tiles_that_divide_move_four_values_at_a_time() -> None:
     assert source.count("*(float4*)") >= 3  # loads of A, and of the row for the stores of C
 
 
-@pytest.mark.parametrize("name", [name for name in TRAJECTORIES if "attention" not in name])
+def test_a_padded_image_leaves_no_condition_on_the_products() -> None:
+    found = convolution.trajectory(1, 8, 4, 8, 4, block=(4, 2, 4), thread=(2, 2), chunk=2, padded=1)
+    staging, products = cuda_source(found.program).rsplit("__syncthreads();", 1)
+    assert "if (" in staging and "if (" not in products and "?" not in products
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in TRAJECTORIES if not name.startswith(("attention", "convolution of"))]
+)
 def test_the_last_state_is_one_kernel(name: str) -> None:
     source = cuda_source(TRAJECTORIES[name](*SHAPES[name][0]).program)
     assert source.count("__global__") == 1 and "__shared__" in source and "__syncthreads" in source
