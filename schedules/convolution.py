@@ -8,7 +8,8 @@ Where the source pads its image by a nest of its own, the staged part holds the 
 that nest moves into the copy. Where the convolution leaves out what is outside, each product keeps the guard.
 """
 
-from leir.syntax import Path
+from leir.edit import perfect_nest, statement_at
+from leir.syntax import Guard, Path
 from schedules.trajectory import Trajectory
 
 LANES = 4
@@ -75,6 +76,10 @@ def tile(
     i, j, k, column, m, n, o = loops
     result, image, weights_name = names
 
+    # Only a guard of the elements themselves says of a row in registers which of them there are.
+    has_guard = any(isinstance(level, Guard) for _, level in perfect_nest(statement_at(t.program, root)))
+    keeps_rows = has_guard or t.extent(root, column) % block[2] == 0
+
     # Blocks, threads, registers: channels j are j, tj, u; rows k are k, tk; columns l are l, tl, v.
     tj, tk, tl = (t.tile(root, name, size) for name, size in zip((j, k, column), block, strict=True))
     u, v = t.split(root, tj, thread[0]), t.split(root, tl, thread[1])
@@ -107,7 +112,10 @@ def tile(
 
     # Each thread's columns for a row of the weights, and its channels' weights at a place, in registers.
     row = t.nest(users)[n]
-    _, _, places = t.stage(t.nest(users)[o], halo, "l")
+    if keeps_rows:
+        _, _, places = t.stage(t.nest(users)[o], halo, "l")
+    else:
+        places = t.nest(users)[o]
     _, load, _ = t.stage((*places, 0), weights, "l")
     t.vectorise(load, LANES)
     t.unroll_below(row)
