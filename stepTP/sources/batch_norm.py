@@ -6,7 +6,7 @@ return F.relu(x)
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
-from stepTP.sources.parts import activation, steps
+from stepTP.sources.parts import activation, logged, steps
 from stepTP.sources.text import program_text
 
 _RUNNING = [
@@ -20,7 +20,10 @@ _AFFINE = [
 
 
 def write(draw: Draw) -> str:
-    """By the library's function, by its module, or written out; over vectors, sequences or images."""
+    """By the library's function, by its module, or written out; over vectors, sequences or images.
+
+    Running statistics that are computed and not stored, and what is logged, are values that nothing uses.
+    """
     rank = draw.choose("rank", (2, 3, 4))
     statistics = draw.choose("statistics", ("running", "running_written", "batch_module", "batch_written"))
     sizes = {"batch_size": draw.choose("batch", (4, 6, 8)), "channels": draw.choose("channels", (4, 6, 8, 12, 16))}
@@ -50,6 +53,14 @@ def write(draw: Draw) -> str:
                 f"x = (x - mean) * torch.rsqrt(variance + 1e-5) * {weight} + {bias}",
             ]
     inputs, arguments = [f"torch.randn({', '.join(sizes)})"], "x"
+    if statistics == "batch_written" and draw.choose("running_statistics", (False, False, True)):
+        state = [*_RUNNING, *state]
+        body += [
+            "running_mean = 0.9 * self.mean + 0.1 * mean.view(-1)",
+            "running_variance = 0.9 * self.variance + 0.1 * variance.view(-1)",
+        ]
+    else:
+        body += logged(draw, "x")
     match draw.choose("after", ("nothing", "activation", "steps", "residual")):
         case "activation":
             body.append(f"return {activation(draw)}")

@@ -7,7 +7,7 @@ return F.relu(x + self.skip(inputs))
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
-from stepTP.sources.parts import activation
+from stepTP.sources.parts import activation, logged
 from stepTP.sources.text import program_text
 
 _ENDS = ("activation", "residual", "max_pool", "avg_pool", "global_mean", "bias", "second", "gate")
@@ -43,6 +43,7 @@ def write(draw: Draw) -> str:
         layer = "BatchNorm2d(out_channels)" if norm == "batch" else "GroupNorm(2, out_channels)"
         state.append(f"self.norm = nn.{layer}")
         body.append("x = self.norm(x)")
+    body += logged(draw, "x")
     active = activation(draw)
     match end:
         case "residual":

@@ -1,8 +1,8 @@
-"""Gates of mixtures of experts: router scores, thresholds, one expert a token, balance losses.
+"""Gates of mixtures of experts: router scores, thresholds, the best expert of a token, balance losses.
 
 weights = torch.softmax(self.router(x), dim=-1)
 best = weights.amax(dim=-1, keepdim=True)
-return torch.where(weights == best, weights, 0.0)
+return torch.where(weights > 0.95 * best, weights, 0.0)
 """
 
 from stepTP.sources import Family
@@ -21,16 +21,22 @@ _SCORES = {
 }  # fmt: skip
 _CHOICES = {
     "all": [],
-    "best": ["weights = torch.where(weights == weights.amax(dim=-1, keepdim=True), weights, 0.0)"],
+    "best": ["best = weights.amax(dim=-1, keepdim=True)", "weights = torch.where(weights > 0.95 * best, weights, 0.0)"],
     "above_mean": ["weights = torch.where(weights > weights.mean(dim=-1, keepdim=True), weights, 0.0)"],
     "above_half": ["weights = F.relu(weights - 0.5 * weights.amax(dim=-1, keepdim=True))"],
     "renormalised": ["weights = weights / (weights.sum(dim=-1, keepdim=True) + 1e-6)"],
+}
+_AUXILIARY = {
+    "none": [],
+    "balance": ["load = weights.mean(dim=0)", "balance = (load * load).sum() * load.shape[0]"],
+    "confidence": ["confidence = weights.amax(dim=-1).mean()"],
+    "spread": ["load = weights.sum(dim=0)", "spread = load.var() / (load.mean() ** 2 + 1e-6)"],
 }
 _ENDS = ("weights", "mix", "balance", "vectors", "entropy")
 
 
 def write(draw: Draw) -> str:
-    """How tokens are scored, which experts stay, and what the weights are used for."""
+    """How tokens are scored, which experts stay, a loss that is not returned, and what the weights are used for."""
     constants = {"tokens": draw.choose("tokens", (6, 8, 12, 16)), "features": draw.choose("features", (8, 12, 16))}
     constants["experts"] = draw.choose("experts", (3, 4, 6, 8))
     scores = draw.choose("scores", tuple(_SCORES))
@@ -39,6 +45,7 @@ def write(draw: Draw) -> str:
     if scores == "biased":
         state.append("self.offset = nn.Parameter(0.1 * torch.randn(experts))")
     body = [*_SCORES[scores], *_CHOICES[draw.choose("choice", tuple(_CHOICES))]]
+    body += _AUXILIARY[draw.choose("auxiliary", ("none", "none", "none", *_AUXILIARY))]
     match draw.choose("end", _ENDS):
         case "weights":
             body.append("return weights")

@@ -21,19 +21,41 @@ _SHARE = {
         "key, value = key.unsqueeze(2), value.unsqueeze(2)",
     ],
 }
+_SCALES = {
+    "scores": ("self.scale = width**-0.5", [], "torch.matmul(query, key.transpose(-2, -1)) * self.scale"),
+    "query": ("self.scale = width**-0.5", ["query = query * self.scale"], "torch.matmul(query, key.transpose(-2, -1))"),
+    "quotient": ("self.root = width**0.5", [], "query @ key.transpose(-2, -1) / self.root"),
+}
+_WEIGHTS = {
+    "softmax": ["weights = torch.softmax(scores, dim=-1)", "x = torch.matmul(weights, value)"],
+    "shifted": [
+        "weights = torch.exp(scores - scores.amax(dim=-1, keepdim=True))",
+        "x = torch.matmul(weights, value) / weights.sum(dim=-1, keepdim=True)",
+    ],
+    "sink": [
+        "top = torch.clamp(scores.amax(dim=-1, keepdim=True), min=0.0)",
+        "weights = torch.exp(scores - top)",
+        "x = torch.matmul(weights / (weights.sum(dim=-1, keepdim=True) + torch.exp(-top)), value)",
+    ],
+}
+_MASKS = {
+    "causal": 'self.register_buffer("hidden", torch.ones(tokens, tokens, dtype=torch.bool).triu(1))',
+    "window": 'self.register_buffer("hidden", (place - place.unsqueeze(1)).abs() > 2)',
+}
 
 
 def write(draw: Draw) -> str:
-    """How heads share, masks, caps, whether queries are projected, and the form of the result."""
+    """How heads share, masks, caps, what is projected, how weights are computed, and the form of the result."""
     shared = draw.choose("key_heads", (1, 1, 2))
     group = draw.choose("group", (2, 4))
     share = draw.choose("share", tuple(_SHARE))
-    causal = draw.choose("causal", (False, True))
+    mask = draw.choose("mask", ("none", "causal", "window"))
     form = draw.choose("form", ("written", "written", "fused"))
     cap = draw.choose("cap", (False, False, True)) and form == "written"
     norm = draw.choose("query_norm", (False, False, True))
     merge = draw.choose("merge", (False, True))
     projected = draw.choose("projected", (False, True))
+    output = draw.choose("output_projection", (False, False, True))
     constants = {"batch_size": draw.choose("batch", (1, 2)), "heads": group * shared, "key_heads": shared}
     constants["tokens"] = draw.choose("tokens", (4, 6, 8, 12))
     constants["width"] = draw.choose("width", (4, 8))
@@ -44,24 +66,33 @@ def write(draw: Draw) -> str:
     if norm:
         body.append("query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)")
     body += _SHARE[share]
+    if mask != "none" and not (form == "fused" and mask == "causal"):
+        state += ["place = torch.arange(tokens)"] if mask == "window" else []
+        state.append(_MASKS[mask])
     if form == "fused":
-        body.append(f"x = F.scaled_dot_product_attention(query, key, value{', is_causal=True' if causal else ''})")
+        options = {"none": "", "causal": ", is_causal=True", "window": ", attn_mask=~self.hidden"}[mask]
+        body.append(f"x = F.scaled_dot_product_attention(query, key, value{options})")
     else:
-        state.append("self.scale = width**-0.5")
-        body.append("scores = torch.matmul(query, key.transpose(-2, -1)) * self.scale")
+        scale, before, scores = _SCALES[draw.choose("scale", tuple(_SCALES))]
+        state.append(scale)
+        body += [*before, f"scores = {scores}"]
         if cap:
             body.append("scores = 10.0 * torch.tanh(scores / 10.0)")
-        if causal:
-            state.append('self.register_buffer("later", torch.ones(tokens, tokens, dtype=torch.bool).triu(1))')
-            body.append("scores = scores.masked_fill(self.later, -1e4)")
-        body += ["weights = torch.softmax(scores, dim=-1)", "x = torch.matmul(weights, value)"]
+        if mask != "none":
+            body.append("scores = scores.masked_fill(self.hidden, -1e4)")
+        body += _WEIGHTS[draw.choose("weights", tuple(_WEIGHTS))]
     if share == "group_query":
         body.append("x = x.flatten(1, 2)")
-    body.append("return x.transpose(1, 2).flatten(2)" if merge else "return x")
+    if merge:
+        body.append("x = x.transpose(1, 2).flatten(2)")
+    if output:
+        size = "heads * width" if merge else "width"
+        state.append(f"self.output = nn.Linear({size}, {size}, bias=False)")
+    body.append("return self.output(x)" if output else "return x")
     keys = "torch.randn(batch_size, key_heads, tokens, width)"
     return program_text(
         constants,
-        f"{'Multi-query' if shared == 1 else 'Grouped-query'} attention{', causal' if causal else ''}.",
+        f"{'Multi-query' if shared == 1 else 'Grouped-query'} attention{', causal' if mask == 'causal' else ''}.",
         state=state,
         forward=body,
         inputs=["torch.randn(batch_size, heads, tokens, width)", keys, keys],

@@ -26,7 +26,7 @@ _WRITTEN = {
         "x = centred * torch.rsqrt((centred * centred).mean(dim=-1, keepdim=True) + 1e-5)",
     ],
 }
-_AFTER = ("plain", "activation", "scaled", "mean", "maximum", "residual", "projection")
+_AFTER = ("plain", "activation", "scaled", "mean", "maximum", "residual", "projection", "sum_too")
 
 
 def write(draw: Draw) -> str:
@@ -61,6 +61,9 @@ def write(draw: Draw) -> str:
             body.append("return x.amax(dim=-1) - x.amin(dim=-1)")
         case "residual":
             body.append(f"return {activation(draw)} + residual")
+        case "sum_too":  # what the next block adds to
+            body.insert(1, "total = x")
+            body.append("return x, total")
         case "projection":
             state.append(
                 "self.projection = nn.Parameter(torch.randn(features, features, dtype=dtype) * features**-0.5)"

@@ -7,7 +7,7 @@ return x / torch.sqrt((x * x).sum(dim=1, keepdim=True) + 1e-6)
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
-from stepTP.sources.parts import activation
+from stepTP.sources.parts import activation, logged
 from stepTP.sources.text import program_text
 
 _EPILOGUES = {
@@ -40,7 +40,7 @@ _LAYERS = {
 
 
 def write(draw: Draw) -> str:
-    """How the layer is written, an activation or none, and what is done with the rows."""
+    """How the layer is written, an activation or none, something logged, and what is done with the rows."""
     constants = {"batch_size": draw.choose("batch", (4, 8, 12, 16, 24))}
     constants["in_features"] = draw.choose("in_features", (8, 16, 20, 32, 48))
     constants["out_features"] = draw.choose("out_features", (8, 12, 16, 24, 32))
@@ -50,7 +50,7 @@ def write(draw: Draw) -> str:
         constants,
         "A linear layer with its epilogue.",
         state=state,
-        forward=[f"x = {layer}", *middle, *_EPILOGUES[draw.choose("epilogue", tuple(_EPILOGUES))]],
+        forward=[f"x = {layer}", *middle, *logged(draw, "x"), *_EPILOGUES[draw.choose("epilogue", tuple(_EPILOGUES))]],
         inputs=["torch.randn(batch_size, in_features)"],
         arguments="inputs",
     )

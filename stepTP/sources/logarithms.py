@@ -13,25 +13,26 @@ from stepTP.sources.draw import Draw
 from stepTP.sources.parts import positive
 from stepTP.sources.text import program_text
 
-_TERMS = (
-    "torch.log(p * q)",
-    "torch.log(p / q)",
-    "torch.log(p**3)",
-    "torch.log(torch.sqrt(p))",
-    "torch.log(p) + torch.log(q)",
-    "torch.log(p * p)",
-    "3.0 * torch.log(q)",
-    "torch.log(1.0 / p)",
-    "torch.log(q) - torch.log(p)",
-    "torch.log(p**2 * q)",
-    "torch.log(torch.exp(y) * p)",
-    "torch.log(2.0 * p)",
-    "torch.log2(p * q)",
-    "torch.log1p(p)",
-    "torch.log(torch.sqrt(p * q))",
-    "y * torch.log(p)",
-    "0.5 * torch.log(p) + 0.5 * torch.log(q)",
-)
+# of each term, how often it holds the logarithms of p and of q; None where it holds other values too
+_TERMS = {
+    "torch.log(p * q)": (1, 1),
+    "torch.log(p / q)": (1, -1),
+    "torch.log(p**3)": (3, 0),
+    "torch.log(torch.sqrt(p))": (0.5, 0),
+    "torch.log(p) + torch.log(q)": (1, 1),
+    "torch.log(p * p)": (2, 0),
+    "3.0 * torch.log(q)": (0, 3),
+    "torch.log(1.0 / p)": (-1, 0),
+    "torch.log(q) - torch.log(p)": (-1, 1),
+    "torch.log(p**2 * q)": (2, 1),
+    "torch.log(torch.exp(y) * p)": None,
+    "torch.log(2.0 * p)": (1, 0),
+    "torch.log2(p * q)": None,
+    "torch.log1p(p)": None,
+    "torch.log(torch.sqrt(p * q))": (0.5, 0.5),
+    "y * torch.log(p)": None,
+    "0.5 * torch.log(p) + 0.5 * torch.log(q)": (0.5, 0.5),
+}
 _ENDS = ("{}", "{}.sum(dim=-1)", "{}.mean(dim=-1, keepdim=True)", "torch.exp(0.25 * {})", "-{}", "{} * y")
 
 
@@ -42,6 +43,8 @@ def write(draw: Draw) -> str:
     for number in range(draw.choose("terms", (1, 2, 2, 3))):
         terms.append(draw.choose(f"term{number}", [term for term in _TERMS if term not in terms]))
     signs = [draw.choose(f"sign{number}", ("+", "-")) for number in range(1, len(terms))]
+    if len(terms) > 1 and _cancels(terms, signs):
+        signs[-1] = "-" if signs[-1] == "+" else "+"
     end = draw.choose("end", _ENDS)
     sums = [f"s = {terms[0]}"]
     for sign, term in zip(signs, terms[1:], strict=True):
@@ -62,6 +65,17 @@ def write(draw: Draw) -> str:
         arguments=", ".join(arguments),
         dtype=dtype,
     )
+
+
+def _cancels(terms: Sequence[str], signs: Sequence[str]) -> bool:
+    """Whether the logarithms of p or of q add up to nothing."""
+    held = [_TERMS[term] for term in terms]
+    for of in (0, 1):
+        parts = [weights[of] if sign == "+" else -weights[of]
+                 for weights, sign in zip(held, ("+", *signs), strict=True) if weights is not None]  # fmt: skip
+        if any(parts) and sum(parts) == 0:
+            return True
+    return False
 
 
 def _reads(lines: Sequence[str], name: str) -> bool:

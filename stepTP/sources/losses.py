@@ -71,17 +71,20 @@ _REDUCE = (
     "return loss.mean(dim=(1, 2))",
     "return loss",
     "return loss.mean(dim=-1) + 0.1 * loss.amax(dim=-1)",
+    "return loss.mean(dim=-1), loss.amax(dim=-1)",
 )
 
 
 def write(draw: Draw) -> str:
-    """A loss of elements, weighed and reduced in several ways; or a loss of rows over classes."""
+    """A loss of elements, weighed and reduced in several ways; or a loss of rows over classes. Some log an accuracy."""
     constants = {"batch_size": draw.choose("batch", (4, 8, 12)), "tokens": draw.choose("tokens", (2, 4, 6, 8))}
     constants["classes"] = draw.choose("classes", (6, 8, 10, 16, 24, 32))
     dtype = draw.choose("dtype", ("f32", "f32", "f64"))
     state: list[str] = []
     if draw.choose("kind", ("elements", "elements", "rows")) == "elements":
         body = list(_ELEMENTS[draw.choose("loss", tuple(_ELEMENTS))])
+        if draw.choose("accuracy", (False, False, False, True)):
+            body.append("accuracy = ((prediction > 0) == (target > 0)).float().mean(dim=-1)")
         if draw.choose("weighed", (False, True)):
             body.append(draw.choose("weight", _WEIGHTS))
         if "loss = loss * self.weight" in body:

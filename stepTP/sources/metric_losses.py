@@ -45,10 +45,18 @@ _ENDS = (
     "loss / (1.0 + torch.abs(loss))",
     "loss + 0.01 * anchor.pow(2).sum(dim=-1)",
 )
+_BEFORE = {
+    "nothing": "{0}",
+    "unit": "F.normalize({0}, dim=-1)",
+    "bounded": "torch.tanh({0})",
+    "projected": "torch.matmul({0}, self.projection)",
+    "centred": "{0} - {0}.mean(dim=0, keepdim=True)",
+}
+_PROJECTION = "self.projection = nn.Parameter(torch.randn(features, features) * features**-0.5)"
 
 
 def write(draw: Draw) -> str:
-    """Triplets by a distance, or a contrastive loss over all pairs of a batch; and what is returned."""
+    """What is done to the vectors; triplets by a distance, or a contrastive loss over all pairs; what is returned."""
     constants = {
         "batch_size": draw.choose("batch", (4, 6, 8, 12, 16)),
         "features": draw.choose("features", (4, 8, 12, 16, 24)),
@@ -65,10 +73,13 @@ def write(draw: Draw) -> str:
             *_CONTRASTIVE[draw.choose("contrast", tuple(_CONTRASTIVE))],
         ]
         names = ["anchor", "same"]
+    before = draw.choose("before", tuple(_BEFORE))
+    first = [f"{name} = {_BEFORE[before].format(name)}" for name in names] if before != "nothing" else []
     return program_text(
         constants,
         "A loss between vectors and their partners.",
-        forward=[*body, f"return {end}"],
+        state=[_PROJECTION] if before == "projected" else [],
+        forward=[*first, *body, f"return {end}"],
         inputs=["torch.randn(batch_size, features)"] * len(names),
         arguments=", ".join(names),
     )

@@ -6,7 +6,7 @@ return x + self.down(h)
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
-from stepTP.sources.parts import activation
+from stepTP.sources.parts import activation, logged
 from stepTP.sources.text import program_text
 
 _ENDS = {
@@ -21,7 +21,7 @@ _ENDS = {
 
 
 def write(draw: Draw) -> str:
-    """Two or three layers, each with its own or a common activation, a norm in between, an end."""
+    """Two or three layers, each with its own or a common activation, a norm in between, something logged, an end."""
     constants = {
         "batch_size": draw.choose("batch", (4, 6, 8, 12)),
         "features": draw.choose("features", (8, 12, 16, 24)),
@@ -49,7 +49,7 @@ def write(draw: Draw) -> str:
         constants,
         f"A perceptron of {'two' if layers == 2 else 'three'} layers.",
         state=state,
-        forward=[*body, f"return {_ENDS[draw.choose('end', tuple(_ENDS))]}"],
+        forward=[*body, *logged(draw, "h"), f"return {_ENDS[draw.choose('end', tuple(_ENDS))]}"],
         inputs=["torch.randn(batch_size, features, dtype=dtype)"],
         dtype=dtype,
     )

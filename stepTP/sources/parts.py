@@ -39,6 +39,17 @@ POSITIVE = {
 }
 
 
+LOGGED = {
+    "nothing": (),
+    "average": ("average = {0}.mean()",),
+    "peak": ("peak = {0}.abs().amax(dim=-1)",),
+    "share": ("active = ({0} > 0).float().mean(dim=0)",),
+    "energy": ("energy = {0}.pow(2).mean(dim=-1)", "energy = torch.log(energy + 1e-6)"),
+    "spread": ("spread = {0}.amax(dim=0) - {0}.amin(dim=0)",),
+    "length": ("length = torch.sqrt(({0} * {0}).sum(dim=-1) + 1e-6)",),
+}
+
+
 def activation(draw: Draw, of: str = "x", knob: str = "activation") -> str:
     """An activation of the expression `of`."""
     return ACTIVATIONS[draw.choose(knob, tuple(ACTIVATIONS))].format(of)
@@ -47,6 +58,12 @@ def activation(draw: Draw, of: str = "x", knob: str = "activation") -> str:
 def positive(draw: Draw, of: str = "x", knob: str = "positive") -> str:
     """An expression in the variable `of` that is above zero whatever its value."""
     return POSITIVE[draw.choose(knob, tuple(POSITIVE))].format(of)
+
+
+def logged(draw: Draw, of: str) -> list[str]:
+    """Lines that were once logged and that nothing reads: of three programs in four, none."""
+    kinds = ("nothing",) * 18 + tuple(LOGGED)[1:]
+    return [line.format(of) for line in LOGGED[draw.choose("logged", kinds)]]
 
 
 def steps(draw: Draw, lengths: Sequence[int], options: Sequence[str] = STEPS, knob: str = "step") -> list[str]:

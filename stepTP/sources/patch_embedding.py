@@ -54,7 +54,8 @@ def write(draw: Draw) -> str:
         state += [own] if own else []
     if "position" in chosen:
         constants["patches"] = grid * grid
-    match draw.choose("end", _ENDS):
+    ends = [end for end in _ENDS if chosen[-1:] != ["centre"] or end not in ("mean", "head")]  # its mean is zero
+    match draw.choose("end", ends):
         case "mean":
             body.append("return x.mean(dim=1)")
         case "maximum":

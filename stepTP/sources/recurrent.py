@@ -4,6 +4,8 @@ outputs, _ = self.rnn(x)
 return self.head(outputs[:, -1])
 """
 
+import re
+
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
 from stepTP.sources.parts import activation
@@ -28,8 +30,33 @@ _WRITTEN = {
 }
 
 
+_READS = {
+    "all": ["return x"],
+    "last": ["return x[:, -1]"],
+    "mean": ["return x.mean(dim=1)"],
+    "maximum": ["return x.amax(dim=1)"],
+    "head": ["return self.head(x[:, -1])"],
+    "every_head": ["return self.head(x)"],
+    "log_softmax": ["return F.log_softmax(self.head(x), dim=-1)"],
+    "scored": [
+        "weights = torch.softmax(self.head(x), dim=1)",
+        "return (weights.unsqueeze(-1) * x.unsqueeze(2)).sum(dim=1)",
+    ],
+    "hidden": ["return hidden"],
+    "both": ["return x, hidden"],
+    "summed": ["return x + hidden[-1].unsqueeze(1)"],
+}
+_BEFORE = {
+    "nothing": ([], []),
+    "norm": (["self.norm = nn.LayerNorm(inputs)"], ["x = self.norm(x)"]),
+    "projection": (["self.project = nn.Linear(inputs, inputs)"], ["x = torch.tanh(self.project(x))"]),
+    "differences": ([], ["x = x - F.pad(x, (0, 0, 1, 0))[:, :-1]"]),
+    "scaled": (["self.scale = inputs**0.5"], ["x = x * self.scale"]),
+}
+
+
 def write(draw: Draw) -> str:
-    """The kind of cell, by the library over a sequence, as one cell, or written out; and what is read of it."""
+    """The kind of cell, by the library over a sequence, as one cell, or written out; what is before it and after."""
     form = draw.choose("form", ("sequence", "sequence", "cell", "written"))
     constants = {"batch_size": draw.choose("batch", (1, 2, 3)), "inputs": draw.choose("inputs", (3, 4, 6, 8))}
     constants["units"] = draw.choose("units", (4, 6, 8))
@@ -70,14 +97,17 @@ def write(draw: Draw) -> str:
         options += ", num_layers=2"
     width = "2 * units" if "bidirectional" in options else "units"
     state = [f"self.rnn = nn.{kind}(inputs, units{options})"]
-    read = draw.choose("read", ("all", "last", "mean", "head", "hidden"))
-    if read == "head":
+    reads = [name for name in _READS if name != "summed" or width == "units"]
+    end = _READS[draw.choose("read", reads)]
+    if any("self.head" in line for line in end):
         constants["outputs"] = draw.choose("outputs", (2, 4, 5))
         state.append(f"self.head = nn.Linear({width}, outputs)")
-    both = {"LSTM": "_, (hidden, _)"}.get(kind, "_, hidden")
-    body = [f"{both} = self.rnn(x)" if read == "hidden" else "x, _ = self.rnn(x)"]
-    body.append({"all": "return x", "last": "return x[:, -1]", "mean": "return x.mean(dim=1)",
-                 "head": "return self.head(x[:, -1])", "hidden": "return hidden"}[read])  # fmt: skip
+    own, before = _BEFORE[draw.choose("before", tuple(_BEFORE))]
+    state = [*own, *state]
+    x = "x" if any(re.search(r"\bx\b", line) for line in end) else "_"
+    hidden = "hidden" if any("hidden" in line for line in end) else "_"
+    last = f"({hidden}, _)" if kind == "LSTM" and hidden == "hidden" else hidden
+    body = [*before, f"{x}, {last} = self.rnn(x)", *end]
     return program_text(
         constants,
         f"{kind} over a short sequence.",

@@ -30,6 +30,10 @@ _REDUCTIONS = {
     "product": "torch.prod(1.0 + 0.1 * torch.tanh(x), dim=AXIS, keepdim=KEEP)",
     "argmax": "torch.argmax(x, dim=AXIS, keepdim=KEEP)",
     "argmin": "torch.argmin(x, dim=AXIS, keepdim=KEEP)",
+    "deviation": "x.std(dim=AXIS, keepdim=KEEP)",
+    "norm3": "torch.linalg.vector_norm(x, ord=3, dim=AXIS, keepdim=KEEP)",
+    "any": "torch.any(x > 1.5, dim=AXIS, keepdim=KEEP)",
+    "all": "torch.all(x > -1.5, dim=AXIS, keepdim=KEEP)",
     "count": "(x > 0.1).sum(dim=AXIS, keepdim=KEEP)",
 }
 _AFTER = {
@@ -39,7 +43,9 @@ _AFTER = {
     "logarithm": "torch.log(1.0 + torch.abs(x))",
     "inverse": "1.0 / (1.0 + x * x)",
 }
-_WHOLE = ("argmax", "argmin", "count", "product")  # indices, counts and `prod` take one axis and stay as they are
+_WHOLE = ("argmax", "argmin", "count", "any", "all", "product")  # take one axis
+_PREDICATES = {"count": ("nothing", "square", "scale"), "any": ("nothing",), "all": ("nothing",)}  # and what suits them
+_PLAIN = ("argmax", "argmin", "count", "any", "all")  # are no floats, and stay as they are
 
 
 def write(draw: Draw) -> str:
@@ -55,8 +61,8 @@ def write(draw: Draw) -> str:
     top = {2: (8, 16, 24, 32, 48, 64), 3: (6, 8, 12, 16, 20), 4: (4, 5, 6, 8)}[rank]
     constants = {name: draw.choose(name, top) for name in names}
     body = _REDUCTIONS[reduction].replace("AXIS", axis).replace(", keepdim=KEEP", ", keepdim=True" if keep else "")
-    after = "nothing" if reduction in ("argmax", "argmin", "count") else draw.choose("after", tuple(_AFTER))
-    before = _BEFORE[draw.choose("before", tuple(_BEFORE) if reduction != "count" else ("nothing", "square", "scale"))]
+    after = "nothing" if reduction in _PLAIN else draw.choose("after", tuple(_AFTER))
+    before = _BEFORE[draw.choose("before", tuple(_BEFORE) if reduction not in _PREDICATES else _PREDICATES[reduction])]
     tail = [f"return {body}"] if after == "nothing" else [f"x = {body}", f"return {_AFTER[after]}"]
     return program_text(
         constants,

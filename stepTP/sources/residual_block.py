@@ -7,7 +7,7 @@ return x + h
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
-from stepTP.sources.parts import activation
+from stepTP.sources.parts import activation, logged
 from stepTP.sources.text import program_text
 
 _NORMS = {
@@ -20,7 +20,7 @@ _BRANCHES = ("feed_forward", "linear", "token_mixing", "convolution", "attention
 
 
 def write(draw: Draw) -> str:
-    """The norm and its place, the branch, and how the branch joins."""
+    """The norm and its place, the branch, something logged, and how the branch joins."""
     constants = {"batch_size": draw.choose("batch", (1, 2, 3)), "tokens": draw.choose("tokens", (4, 6, 8, 12))}
     constants["features"] = draw.choose("features", (8, 12, 16))
     state, norm = _NORMS[draw.choose("norm", tuple(_NORMS))]
@@ -55,6 +55,7 @@ def write(draw: Draw) -> str:
             body.append(f"h = {activation(draw, f'{read} * self.scale + self.shift')}")
     if place == "branch_end":
         body.append(f"h = {norm.format('h')}")
+    body += logged(draw, "h")
     match draw.choose("join", ("add", "scale", "gate", "average")):
         case "add":
             body.append("x = x + h")

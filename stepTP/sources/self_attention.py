@@ -5,12 +5,36 @@ x = F.scaled_dot_product_attention(query, key, value, is_causal=True)
 return self.output(x)
 """
 
+from collections.abc import Sequence
+
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
 from stepTP.sources.text import program_text
 
 _HEADS = ".view(batch, tokens, self.heads, self.width).transpose(1, 2)"
 _NAMES = ("query", "key", "value")
+
+
+def _library(
+    draw: Draw, constants: dict[str, int], norms: Sequence[str], body: Sequence[str], read: str, causal: bool
+) -> str:
+    """By `nn.MultiheadAttention`, which averages its weights over the heads unless it is told not to."""
+    state = [*norms, "self.attention = nn.MultiheadAttention(features, heads, batch_first=True)"]
+    mask = ""
+    if causal:
+        state.append('self.register_buffer("future", torch.ones(tokens, tokens, dtype=torch.bool).triu(1))')
+        mask = ", attn_mask=self.future"
+    need = draw.choose("need_weights", ("", "", ", need_weights=False"))
+    ends = ("return h", "return x + h", *(("return h, weights",) if not need else ()))
+    end = draw.choose("library_end", ends)
+    weights = "weights" if "weights" in end else "_"
+    return program_text(
+        constants,
+        f"Multi-head self-attention by the library{', looking back only' if causal else ''}.",
+        state=state,
+        forward=[*body, f"h, {weights} = self.attention({read}, {read}, {read}{mask}{need})", end],
+        inputs=["torch.randn(batch_size, tokens, features)"],
+    )
 
 
 def write(draw: Draw) -> str:
@@ -28,6 +52,8 @@ def write(draw: Draw) -> str:
     if norm == "input":
         state.append("self.norm = nn.LayerNorm(features)")
         body, read = [*body, "h = self.norm(x)"], "h"
+    if draw.choose("library", (False, False, False, True)):
+        return _library(draw, constants, state[2:], body[1:], read, causal)
     match draw.choose("projection", ("joint", "chunks", "separate")):
         case "joint":
             state.append(f"self.qkv = nn.Linear(features, 3 * features{bias})")

@@ -31,7 +31,7 @@ _FORMS = {
     "harmonic": ["y = 1.0 / (1.0 / (torch.abs(x) + 0.5)).mean(dim=AXIS)"],
     "geometric": ["y = torch.exp(torch.log(torch.abs(x) + 0.5).mean(dim=AXIS))"],
 }  # fmt: skip
-_ENDS = ("y", "y", "y * 0.5 + 1.0", "active", "y.mean(dim=0)", "y * y")
+_ENDS = ("y", "y", "y * 0.5 + 1.0", "active", "y.mean(dim=0)", "y * y", "y, y * y", "y, x")
 
 
 def write(draw: Draw) -> str:

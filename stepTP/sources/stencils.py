@@ -32,8 +32,17 @@ _ENDS = {
 }
 
 
+_BEFORE = {
+    "nothing": [],
+    "scaled": ["x = x * coefficient"],
+    "bounded": ["x = torch.tanh(x)"],
+    "centred": ["x = x - x.mean(dim=(1, 2), keepdim=True)"],
+    "rectified": ["x = F.relu(x)"],
+}
+
+
 def write(draw: Draw) -> str:
-    """The padding, the sum of shifts, and what is made of it."""
+    """What is before, the padding, the sum of shifts, and what is made of it."""
     constants = {"batch_size": draw.choose("batch", (2, 3, 4)), "height": draw.choose("height", (8, 10, 12, 16, 20))}
     constants["width"] = draw.choose("width", (8, 12, 16, 24))
     padding = draw.choose("padding", ("zeros", "replicate", "roll"))
@@ -46,12 +55,18 @@ def write(draw: Draw) -> str:
     else:
         pad = "(1, 1, 1, 1)" if padding == "zeros" else '(1, 1, 1, 1), mode="replicate"'
         body = [f"p = F.pad(x, {pad})", *(f"{name} = {_SHIFTS[name]}" for name in used)]
+    before = _BEFORE[draw.choose("before", tuple(_BEFORE))]
+    dtype = draw.choose("dtype", ("f32", "f32", "f64"))
+    inputs = ["torch.randn(batch_size, height, width, dtype=dtype)"]
+    inputs += ["torch.randn(height, width, dtype=dtype)"] if "x = x * coefficient" in before else []
     last = f"return {activation(draw, 'local')}" if end == "activation" else _ENDS[end]
     return program_text(
         constants,
         "Combines every point of a grid with its neighbours.",
-        forward=[*body, *sums, last],
-        inputs=["torch.randn(batch_size, height, width)"],
+        forward=[*before, *body, *sums, last],
+        inputs=inputs,
+        arguments="x, coefficient" if len(inputs) > 1 else "x",
+        dtype=dtype,
     )
 
 
