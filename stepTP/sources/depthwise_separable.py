@@ -11,7 +11,7 @@ from stepTP.sources.text import program_text
 
 
 def write(draw: Draw) -> str:
-    """Kernel, expansion, activations in between, a norm, a skip."""
+    """Kernel, expansion, a gate, activations in between, a norm, a skip."""
     constants = {"batch_size": draw.choose("batch", (1, 2)), "channels": draw.choose("channels", (4, 6, 8))}
     expand = draw.choose("expand", (False, True))
     skip = draw.choose("skip", (False, True))
@@ -31,7 +31,11 @@ def write(draw: Draw) -> str:
     body = [f"x = {activation(draw, 'self.expand(inputs)', 'expand_activation')}"] if expand else []
     read = "x" if expand else "inputs"
     state.append(f"self.depthwise = nn.Conv2d({hidden}, {hidden}, {kernel}{stride}, groups={hidden}, bias=False)")
-    body.append(f"x = self.depthwise({read})")
+    if draw.choose("gated", (False, False, True)):
+        state.append(state[-1].replace("self.depthwise", "self.gate"))
+        body.append(f"x = self.depthwise({read}) * torch.sigmoid(self.gate({read}))")
+    else:
+        body.append(f"x = self.depthwise({read})")
     if norm != "none":
         layer = {
             "batch": f"nn.BatchNorm2d({hidden})",
