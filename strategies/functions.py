@@ -25,7 +25,7 @@ from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place, Program, Real, Unary, operands
 from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
 from strategies.bounded import bounded
-from strategies.splits import Part, part_at, parts
+from strategies.splits import Part, part_at, parts, roundings
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
 
@@ -157,7 +157,7 @@ class OfFunctions(Strategy):
         yield _normal(view, form)
         around = spare_where_used(view.found, self.path, self.within, math.inf) if form.in_place else 0.0
         spare = form.spare + around
-        evidence = f"{expression_text(form.new)} adds {max(form.need, 0.0):.3g} roundings, and {spare:.3g} are spare"
+        evidence = f"{expression_text(form.new)} adds {roundings(form.need)}, and {spare:.3g} are spare"
         yield Fact("roundings-are-spare", form.need <= spare, evidence)
 
     def rewrite(self, program: Program) -> Program:
@@ -176,6 +176,7 @@ class OfFunctions(Strategy):
             "of": self.of,
             "dtype": part.dtype,
         }
+        result["negated" if form.identity == "exp-of-negative" else "part"] = self.of
         if self.other:
             result["other"] = self.other
         named = dict.fromkeys((*form.positive, *form.normal))

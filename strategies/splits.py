@@ -289,3 +289,9 @@ def largest_of(bounds: Range) -> float:
 def smallest_of(bounds: Range) -> float:
     """The least magnitude that a value can have."""
     return 0.0 if bounds.low <= 0 <= bounds.high else min(abs(float(bounds.low)), abs(float(bounds.high)))
+
+
+def roundings(count: float) -> str:
+    """A number of roundings, as evidence gives it: `1 rounding`, `2.5 roundings`."""
+    text = f"{max(count, 0.0):.3g}"
+    return f"{text} rounding{'' if text == '1' else 's'}"

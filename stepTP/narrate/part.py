@@ -8,7 +8,9 @@ from stepTP.draw import digest
 from stepTP.narrate.context import Context
 from strategies.base import counted, listed
 
-_WORD = re.compile(r"(?:[a-z]{3,}|an|no|as|so|at|in) ")  # a word that a sentence may begin with; a loop keeps its case
+_WORD = re.compile(
+    r"(?:[a-z]{3,}|a|an|no|as|so|at|in) "
+)  # a word that a sentence may begin with; a loop keeps its case
 
 
 @dataclass(frozen=True, slots=True)

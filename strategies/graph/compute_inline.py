@@ -62,7 +62,7 @@ class ComputeInline(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{tensor} holds {value} from {definition} on, and one place reads it: computed there, the value need not be "
+        "{tensor} holds {value} from {definition} on, and {one_place} reads it: computed there, the value need not be "
         "stored.",
         "{tensor} holds {value} from {definition} on for {places} that read it; each can compute it from operands that "
         "have not changed since.",
@@ -145,6 +145,8 @@ class ComputeInline(Strategy):
         }
         if len(reads) > 1:
             result["places"] = counted(len(reads), "place")
+        else:
+            result["one_place"] = "one place"
         if inlining.converts:
             result["dtype"] = known.dtype
         around = [level for path in (inlining.path, *reads) for _, level in enclosing(before, path)]

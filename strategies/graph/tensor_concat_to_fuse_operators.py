@@ -108,7 +108,7 @@ class TensorConcatToFuseOperators(Strategy):
         "price. {bits}",
         "The price is to copy {laid} and the results; an operator of {total} along {axis} fills a machine better than "
         "two of its parts. {bits}",
-        "Each result comes from the operands that it came from, in the same order of terms. {bits}",
+        "Each result comes from the operands that it came from. {bits}",
         "{joint} and {result} are new, {elements} elements in all; what is computed is not more than before. {bits}",
         "What is done to the joint nest from here is done for both operators at once. {bits}",
         "A larger extent gives tiles and threads more to share. {bits}",

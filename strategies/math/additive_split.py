@@ -41,6 +41,7 @@ from strategies.splits import (
     part_at,
     parts,
     reduced_over,
+    roundings,
     smallest_of,
     value_in_scope,
 )
@@ -132,7 +133,7 @@ class AdditiveSplit(Strategy):
             evidence = f"in an exponent, what counts is how large {sizes.difference_text} is: at most {sizes.most:.3g}"
         yield Fact("cancellation-is-bounded", in_exponent or ratio < math.inf, evidence)
         need, spare = sizes.need(program, self.path, part)
-        evidence = f"the split adds {need:.3g} roundings, and {spare:.3g} are spare where {sizes.part_text} stands"
+        evidence = f"the split adds {roundings(need)}, and {spare:.3g} are spare where {sizes.part_text} stands"
         yield Fact("roundings-are-spare", need <= spare, evidence)
 
     def rewrite(self, program: Program) -> Program:

@@ -43,7 +43,7 @@ class Cancellation(Algebraic):
         "{twice} takes part in {old} twice, with opposite effects: without it, {divisions_saved} less is needed.",
         "What {twice} does in {old} is undone in the same expression: without it, there is {saved} less.",
         "{of} cancels in {old}, which then has {saved} less.",
-        "Nothing of the value of {old} depends on {of}.",
+        "{of} makes no difference to the value of {old}.",
         "In the equation at {path}, {of} cancels.",
     )
     change: ClassVar[tuple[str, ...]] = (

@@ -35,10 +35,13 @@ class ExpandPowsimp(OfFunctions):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{old} holds {of} among other operands: taken out, its function can be computed ahead, or shared.",
-        "The argument of {old} has parts that need not be together.",
-        "What {old} computes is a product, by {identity}, and {of} is behind one of its factors.",
-        "At {path}, {of} is bound to the rest of {old} only by a function that splits.",
+        "{old} holds {part} among other operands: taken out, its function can be computed ahead, or shared.",
+        "The argument of {old} has parts that need not be together, and {part} is one.",
+        "What {old} computes is a product, by {identity}, and {part} is behind one of its factors.",
+        "At {path}, {part} is bound to the rest of {old} only by a function that splits.",
+        "{negated} has a minus sign in the exponent at {path}; one over its own exponential is the same, and may be at "
+        "hand.",
+        "The exponential of {negated} can be shared with others of it, once {old} is one over it.",
         "Bounds make it safe to split {old}: {bounds}.",
         "Can {of} leave {old}? It can: {identity}.",
         "By {identity}, {old} is {new}.",
@@ -47,8 +50,8 @@ class ExpandPowsimp(OfFunctions):
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
         "{new} replaces {old}.",
-        "{of} is taken out, and the value reads {new}.",
-        "By {identity}, the function is written as factors: {new}.",
+        "{of} gets a function of its own, and the value reads {new}.",
+        "By {identity}, the function is written {new}.",
         "The value at {path} now has {new} where it had {old}.",
         "One expression changes, {old}: it is {new} from now on.",
         "Instead of {old}, the equation computes {new}.",
@@ -58,7 +61,7 @@ class ExpandPowsimp(OfFunctions):
         "This costs {calls_added} in each iteration, until one of the factors moves out or is shared.",
         "The value is the same for real numbers; results agree to rounding.",
         "Nothing can overflow or be lost: {bounds}.",
-        "The factors are expressions of their own now, for expression_splitting or common_subexpression_elimination.",
+        "Its parts are expressions of their own now, for expression_splitting or common_subexpression_elimination.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
         "The equation reads what it read. Its result agrees to rounding.",
         "Roundings in {dtype} come in other places; all that is computed stays far from the ends of the type.",

@@ -45,6 +45,7 @@ from strategies.splits import (
     part_at,
     parts,
     reduced_over,
+    roundings,
     term_around,
     value_in_scope,
 )
@@ -137,7 +138,7 @@ class ExponentialSplit(Strategy):
         if exponents.is_between and use.kind == "sum" and is_from_exp(part.equation.value):
             spare = max(spare, RESCALED)  # the largest term is exp(0)*exp(0), and exact; each other may be rescaled
         need = exponents.need
-        evidence = f"the split adds {need:.3g} roundings, and {spare:.3g} are spare where the exponential stands"
+        evidence = f"the split adds {roundings(need)}, and {spare:.3g} are spare where the exponential stands"
         yield Fact("roundings-are-spare", need <= spare, evidence)
 
     def rewrite(self, program: Program) -> Program:

@@ -194,7 +194,7 @@ class CacheReadWrite(Strategy):
             "new_access": expression_text(plan.access(own)),
         }
         del after
-        touched = _touches(statement_at(before, self.path), self.tensor)
+        touched = _touches(statement_at(before, self.path), self.tensor, self.side)
         size = plan.elements
         if touched is not None and not plan.owners and touched > size:
             result |= {f"{self.side}s": str(touched), "elements": counted(size, "element")}
@@ -230,12 +230,14 @@ def _accumulates_first(nest: Stmt, tensor: str) -> bool:
     return next(equations).op != "="
 
 
-def _touches(nest: Stmt, tensor: str) -> int | None:
-    """How often a run of a nest touches a tensor; None where guards or choices leave that open."""
+def _touches(nest: Stmt, tensor: str, side: str) -> int | None:
+    """How often a run of a nest reads or writes a tensor; None where guards or choices leave that open."""
     total = 0
     around = (nest,) if isinstance(nest, Loop | Guard) else ()
     for _, statement, levels in walk_enclosed(nest, (), around):
         found = [a for e in expressions(statement) for a in accesses(e) if a.tensor == tensor]
+        if side == "write":
+            found = [statement.target] if isinstance(statement, Equation) and statement.target.tensor == tensor else []
         if found and any(isinstance(level, Guard) for level in levels):
             return None
         times = 1
