@@ -1,15 +1,27 @@
 """What the three splits share: a place in an equation, a value in scope, and what splitting by it is good for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from leir.analysis.box import as_expression, as_sum
+from leir.analysis.definitions import Definitions, Opening, definitions_of, why_written_between
 from leir.analysis.intervals import Range
-from leir.analysis.ranges import writes_of
+from leir.analysis.matching import shape_of
+from leir.analysis.model import Statement
+from leir.analysis.solving import moved, term_values
 from leir.analysis.types import Weak, is_float, type_of
-from leir.edit import accesses, dtypes, expression_at, loops_around, statement_at, variables_of, walk
+from leir.edit import (
+    accesses,
+    dtypes,
+    expression_at,
+    loops_around,
+    replace_expression_at,
+    statement_at,
+    variables_of,
+    walk,
+)
 from leir.names import substitute_in
-from leir.printer import expression_text
+from leir.printer import equation_text, expression_text
 from leir.remembered import remembered
 from leir.syntax import (
     Access,
@@ -17,18 +29,16 @@ from leir.syntax import (
     DType,
     Equation,
     Expr,
-    Guard,
     Integer,
     Loop,
     Path,
     Place,
     Program,
     Unary,
-    Variable,
     operands,
     reads,
 )
-from strategies.base import listed, path_text
+from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,98 @@ class Use:
     what: str
     other: str = ""
     at: Path = ()
+
+
+class Split(Strategy):
+    """A part of an equation's value, written with the help of a value in scope. `value`: its text."""
+
+    path: Path
+    within: Path
+    value: str
+
+    @classmethod
+    def proposals(cls, program: Program, path: Path, part: Part) -> Iterator[tuple[Expr, dict[str, str]]]:
+        """The values that are worth trying for a part, each with the arguments that a strategy has besides."""
+        raise NotImplementedError
+
+    @classmethod
+    def candidates(cls, program: Program) -> Iterator["Split"]:
+        for path, part in parts(program):
+            seen: list[tuple[Expr, dict[str, str]]] = []
+            for value, arguments in cls.proposals(program, path, part):
+                if (value, arguments) in seen:
+                    continue
+                seen.append((value, arguments))
+                step = cls.model_validate(
+                    {"path": path, "within": part.within, "value": expression_text(value), **arguments}
+                )
+                found, _ = in_scope(program, path, part, value)
+                if found is not None and not step.why_no_value(part, found) and step.use(program, part, found):
+                    yield step
+
+    def place_facts(self, part: Part) -> Iterator[Fact]:
+        """What must hold of the place besides; nothing for most."""
+        del part
+        yield from ()
+
+    def why_no_value(self, part: Part, value: Expr) -> str:
+        """Why a value in scope does not split a part; empty if it does."""
+        del part, value
+        return ""
+
+    def use(self, program: Program, part: Part, value: Expr) -> Use | None:
+        """What the split is good for; None if for nothing that is known."""
+        raise NotImplementedError
+
+    def no_use(self) -> str:
+        """What was looked for, and is not there, where there is no use."""
+        raise NotImplementedError
+
+    def bounds(self, program: Program, part: Part, value: Expr) -> Iterator[Fact]:
+        """What must hold of the values, so that nothing is lost by the split."""
+        raise NotImplementedError
+
+    def split(self, program: Program, part: Part, value: Expr) -> Expr:
+        """What takes the part's place."""
+        raise NotImplementedError
+
+    def facts(self, program: Program) -> Iterator[Fact]:
+        node = statement_or_none(program, self.path)
+        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        part, evidence = part_at(program, self.path, self.within)
+        yield Fact("place-is-a-float", part is not None, evidence)
+        assert part is not None
+        yield from self.place_facts(part)
+        value, evidence = value_in_scope(program, self.path, part, self.value)
+        why = "" if value is None else self.why_no_value(part, value)
+        yield Fact("value-is-in-scope", value is not None and not why, why or evidence)
+        assert value is not None
+        use = self.use(program, part, value)
+        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else self.no_use())
+        yield from self.bounds(program, part, value)
+
+    def rewrite(self, program: Program) -> Program:
+        part, value = self.taken(program)
+        return replace_expression_at(program, Place(self.path, self.within), self.split(program, part, value))
+
+    def taken(self, program: Program) -> tuple[Part, Expr]:
+        """The part and the value of a legal step."""
+        part, _ = part_at(program, self.path, self.within)
+        assert part is not None
+        value, _ = value_in_scope(program, self.path, part, self.value)
+        assert value is not None
+        return part, value
+
+    def shared_terms(self, after: Program, part: Part, use: Use) -> dict[str, str]:
+        """What the sentences of all splits say."""
+        return {
+            "path": path_text(self.path),
+            "value": self.value,
+            "new": expression_text(expression_at(after, Place(self.path, self.within))),
+            "use": use.what,
+            "equation": equation_text(statement_at(after, self.path)),
+            "dtype": part.dtype,
+        }
 
 
 def part_at(program: Program, path: Path, within: Path) -> tuple[Part | None, str]:
@@ -234,35 +336,65 @@ def _terms(expression: Expr) -> Iterator[Expr]:
             yield expression
 
 
-def definition(program: Program, access: Access, before: Path) -> Expr | None:
-    """What the one equation stores that writes a tensor, in the loops of the access; None where several do, or sums.
+def definition(program: Program, access: Access, at: Path) -> Expr | None:
+    """What the one equation stores that writes an element which the statement at a path reads, in the loops there."""
+    definitions = definitions_of(program)
 
-    The equation stands ahead of the statement at `before`, without guards, under plain subscripts.
-    """
-    writes = writes_of(program).get(access.tensor, ())
-    if len(writes) != 1 or writes[0].path[:1] >= before[:1]:
-        return None
-    write = writes[0]
-    target = write.equation.target
-    names = [index.name for index in target.indices if isinstance(index, Variable)]
-    loops = [level.variable for level in write.around if isinstance(level, Loop)]
-    if write.equation.op != "=" or len(names) != len(target.indices) or sorted(names) != sorted(loops):
-        return None
-    if any(isinstance(level, Guard) for level in write.around) or len(set(names)) != len(names):
-        return None
-    return substitute_in(write.equation.value, dict(zip(names, access.indices, strict=True)))
+    def wanted(read: Access, statement: Statement, shared: set[str]) -> bool:
+        del shared
+        return read == access and isinstance(statement.node, Equation) and statement.node.op == "="
+
+    opening = Opening(definitions, wanted)
+    found = opening.expression(access, definitions.identity(at), at, definitions.frame(at))
+    return None if found == access else found
 
 
 def occurs_elsewhere(program: Program, expression: Expr, place: Place) -> Path | None:
-    """The path of another equation, under loops of the same names, that computes the same expression."""
-    around = {loop.variable: (loop.first, loop.extent) for loop in loops_around(program, place.path)}
-    for path, node in walk(program):
-        if not isinstance(node, Equation) or path == place.path or expression not in subexpressions(node.value):
-            continue
-        own = {loop.variable: (loop.first, loop.extent) for loop in loops_around(program, path)}
-        if all(own.get(name) == around.get(name) for name in variables_of(expression)):
-            return path
+    """The path of another equation that computes the same: the first of both in the text can serve the other."""
+    definitions = definitions_of(program)
+    for path, statement in definitions.statements.items():
+        assert isinstance(statement.node, Equation)
+        for part in subexpressions(statement.node.value) if path != place.path else ():
+            if shape_of(part) == shape_of(expression) and _serves(definitions, (path, part), (place.path, expression)):
+                return path
     return None
+
+
+def partners(
+    program: Program, path: Path, expression: Expr, halves: Callable[[Expr], Iterable[tuple[Expr, Expr]]]
+) -> Iterator[Expr]:
+    """What other equations join an expression with, in the loops around the statement at a path.
+
+    `halves`: of a part of an equation's value, the pairs of which the first may be the expression.
+    """
+    definitions = definitions_of(program)
+    frame = definitions.frame(path)
+    for other, statement in definitions.statements.items():
+        assert isinstance(statement.node, Equation)
+        shared = definitions.shared(other, path)
+        known = {name: value for name, value in definitions.identity(path).items() if name in shared}
+        loops = {n.variable: n for _, n in statement.loops if n.variable not in shared}
+        joined = (pair for part in subexpressions(statement.node.value) for pair in halves(part))
+        for one, partner in joined if other != path else ():
+            values = (
+                term_values(one, expression, known, loops, frame) if shape_of(one) == shape_of(expression) else None
+            )
+            if values is not None and variables_of(partner) <= values.keys():
+                yield moved(partner, values)
+
+
+def _serves(definitions: Definitions, one: tuple[Path, Expr], other: tuple[Path, Expr]) -> bool:
+    """Whether the first in the text of two expressions has every value of the other in some iteration of its own.
+
+    Their operands have not changed in between.
+    """
+    (first, pattern), (second, value) = sorted((one, other), key=lambda each: each[0])
+    shared = definitions.shared(first, second)
+    known = {name: found for name, found in definitions.identity(second).items() if name in shared}
+    loops = {n.variable: n for _, n in definitions.statements[first].loops if n.variable not in shared}
+    found = term_values(pattern, value, known, loops, definitions.frame(second))
+    tensors = dict.fromkeys(access.tensor for access in accesses(pattern))
+    return found is not None and not any(why_written_between(definitions, name, first, second) for name in tensors)
 
 
 def loop_names(loops: Iterable[Loop]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from leir.analysis.affine import Interval, constant, interval
 from leir.edit import variables_of
 from leir.printer import expression_text
-from leir.syntax import Binary, Expr, Integer, Unary
+from leir.syntax import Binary, Expr, Integer, Unary, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,22 @@ def quotient_and_remainder(expression: Expr, divisor: int, ranges: Mapping[str, 
     quotient = Sum({t: factor // divisor for t, factor in total.terms.items() if factor % divisor == 0}, whole)
     remainder = Sum({t: factor for t, factor in total.terms.items() if factor % divisor}, rest)
     low, high = interval(as_expression(remainder), ranges)
+    if abs(low) < float("inf") and (pieces := int(low // divisor)):
+        quotient = Sum(quotient.terms, quotient.constant + pieces)
+        remainder = Sum(remainder.terms, remainder.constant - pieces * divisor)
+        low, high = low - pieces * divisor, high - pieces * divisor
     if low < 0 or high >= divisor:
         return Binary("//", expression, Integer(divisor)), Binary("%", expression, Integer(divisor))
     return as_expression(quotient), as_expression(remainder)
+
+
+def moving(index: Expr) -> str | None:
+    """The one variable of a subscript, whatever factor and constant come with it; None if there is none, or more."""
+    match list(as_sum(index).terms.items()):
+        case [(Variable(name), _)]:
+            return name
+        case _:
+            return None
 
 
 def rejoined(expression: Expr) -> Expr:

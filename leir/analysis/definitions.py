@@ -9,7 +9,7 @@ they are noted, with the values of the variables that their subscripts fix.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from leir.analysis.box import rejoined
+from leir.analysis.box import moving, rejoined
 from leir.analysis.frames import Frame
 from leir.analysis.model import Statement, lifetimes, statements_of
 from leir.analysis.reduction import writes_apart
@@ -73,7 +73,7 @@ class Definitions:
         target = statement.node.target
         life = self.lifetimes.get(target.tensor, 0)
         own = {loop.variable for _, loop in statement.loops[:life]}
-        return own | {index.name for index in target.indices if isinstance(index, Variable)}
+        return own | {name for index in target.indices if (name := moving(index)) is not None}
 
     def frame(self, path: Path) -> Frame:
         """The instances of an equation."""
@@ -194,6 +194,18 @@ class Opening:
         return shared <= self.definitions.rows(statement)
 
 
+def read_reduction(definitions: Definitions, access: Access, path: Path, frame: Frame) -> Reduction | None:
+    """The accumulation of which the equation at a path reads an element, finished by then; None if it is none."""
+
+    def wanted(read: Access, statement: Statement, shared: set[str]) -> bool:
+        del shared
+        return read == access and isinstance(statement.node, Equation) and statement.node.op != "="
+
+    opening = Opening(definitions, wanted)
+    opening.expression(access, definitions.identity(path), path, frame)
+    return opening.reductions.get(access)
+
+
 def shared_levels(one: Path, other: Path) -> int:
     """How many levels two places in the text share."""
     count = 0
@@ -214,19 +226,34 @@ def definitions_of(program: Program) -> Definitions:
     return Definitions(program)
 
 
-def why_written_between(definitions: Definitions, tensor: str, one: Path, other: Path) -> str:
-    """Which equation may change a tensor between two statements, the two included; empty if none does.
+def why_written_between(definitions: Definitions, tensor: str, reader: Path, place: Path) -> str:
+    """Which equation may change what another reads of a tensor before, or after, a place; empty if none does.
 
     Only one iteration of the loops around both is looked at: what a later one writes, neither of them sees. What one
     equation stores, each element once, is as it was when it was first read.
     """
-    common = shared_levels(one, other)
-    if common == min(len(one), len(other)):
+    common = shared_levels(reader, place)
+    if common == min(len(reader), len(place)):
         return ""
-    low, high = sorted((one[common], other[common]))
+    low, high = sorted((reader[common], place[common]))
     for writer in definitions.writers.get(tensor, []):
-        is_between = writer[:common] == one[:common] and low <= writer[common] <= high
-        if is_between and not definitions.stores_once(tensor):
-            texts = [statement_text(definitions.statements[path].node) for path in (writer, one, other)]
+        is_between = writer[:common] == reader[:common] and low <= writer[common] <= high
+        if not is_between or (is_ahead(reader, place) and _is_through(definitions, writer, reader)):
+            continue
+        if not definitions.stores_once(tensor):
+            texts = [statement_text(definitions.statements[path].node) for path in (writer, reader, place)]
             return f"{texts[0]} stands between {texts[1]} and {texts[2]}, and writes {tensor}"
     return ""
+
+
+def _is_through(definitions: Definitions, writer: Path, reader: Path) -> bool:
+    """Whether an equation is done with every element when another reads it: in each iteration of the loops around both
+    it stands before it, and has elements of its own."""
+    if not is_ahead(writer, reader):
+        return False
+    written, read = (definitions.statements[path].node for path in (writer, reader))
+    assert isinstance(written, Equation) and isinstance(read, Equation)
+    indices = written.target.indices
+    uses = [access.indices for access in accesses(read.value) if access.tensor == written.target.tensor]
+    same = {moving(index) for n, index in enumerate(indices) if all(use[n] == index for use in uses)}
+    return definitions.shared(writer, reader) <= same

@@ -4,88 +4,74 @@ Both speak of runs without NaN among the terms, since the language leaves max of
 NaN, which the bounds of the difference say.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from leir.analysis.intervals import Range
-from leir.analysis.matching import matching_values
-from leir.analysis.types import type_of
+from leir.analysis.affine import is_exact
+from leir.analysis.definitions import Definitions, Reduction, definitions_of, read_reduction, why_written_between
+from leir.analysis.frames import Frame
+from leir.analysis.softmax import NotFound, instance_of, prove_same_terms, rows_of_maximum
+from leir.analysis.types import is_kept
 from leir.edit import accesses, variables_of
-from leir.syntax import Access, Binary, Call, Equation, Expr, Loop, Path, Variable
+from leir.names import substitute_in
+from leir.printer import statement_text
+from leir.syntax import Access, Binary, Call, Equation, Expr, Path
 
 if TYPE_CHECKING:
     from leir.analysis.values import Ranges, Write
 
 
-def is_term_of_maximum(
-    term: Expr, maximum: Access, table: "Ranges", path: Path, evaluate: Callable[[Expr], Range]
-) -> bool:
+def is_term_of_maximum(term: Expr, maximum: Access, table: "Ranges", path: Path) -> bool:
     """Whether `maximum`, read by the statement at `path`, is the finished maximum of values of which `term` is one, so
-    that term - maximum is not positive. `evaluate` gives the range of an expression there."""
-    bound = _bindings(term, maximum, table, path)
-    if bound is None:
+    that term - maximum is not positive."""
+    definitions = definitions_of(table.program)
+    statement = definitions.sole(maximum.tensor)
+    if statement is None or path not in definitions.statements:
         return False
-    for name, loop in _loops(table.writes[maximum.tensor][0]).items():
-        if name in bound:
-            at = evaluate(bound[name])
-            if not loop.first <= at.low <= at.high < loop.first + loop.extent:
-                return False
-    return True
+    if not isinstance(statement.node, Equation) or statement.node.op != "max=":
+        return False
+    return _instance(definitions, term, maximum, path, definitions.frame(path)) is not None
 
 
 def sums_a_maximum(write: "Write", table: "Ranges") -> str | None:
     """For a sum of exp(x - M) over all terms x of a finished maximum M: the text of M. One of its terms is exp(0)."""
     match write.equation:
-        case Equation(target, "+=", Call("exp", (Binary("-", term, Access() as maximum),))):
-            bound = _bindings(term, maximum, table, write.path)
+        case Equation(_, "+=", Call("exp", (Binary("-", term, Access() as maximum),))):
+            pass
         case _:
             return None
-    loops = _loops(write)
-    if bound is None or len(loops) != len(write.around):
+    definitions = definitions_of(table.program)
+    frame = definitions.frame(write.path)
+    found = _instance(definitions, term, maximum, write.path, frame)
+    if found is None or not all(is_exact(test, frame.names()) for test in frame.where):
         return None
-    elements = variables_of(target)
-    written = table.writes[maximum.tensor][0]
-    of_maximum = _loops(written)
-    kept = variables_of(maximum)
-    reduced = [name for name in of_maximum if Variable(name) not in written.equation.target.indices]
-    over: list[str] = []
-    for name in reduced:
-        at = bound.get(name)
-        if not isinstance(at, Variable) or at.name not in loops or at.name in elements | kept or at.name in over:
-            return None
-        own, other = loops[at.name], of_maximum[name]
-        if (own.first, own.extent) != (other.first, other.extent):
-            return None
-        over.append(at.name)
-    return maximum.tensor if kept <= elements else None
+    reduction, values = found
+    rows = rows_of_maximum(definitions, reduction.statement.path, write.path, maximum)
+    if rows is None or not variables_of(write.equation.target) <= rows.keys():
+        return None
+    try:
+        prove_same_terms(reduction.statement, values, frame, statement_text(write.equation))
+    except NotFound:
+        return None
+    return maximum.tensor
 
 
-def _bindings(term: Expr, maximum: Access, table: "Ranges", path: Path) -> dict[str, Expr] | None:
-    """By what the loop variables of the maximum's one write are replaced in `term` and `maximum`, if it is finished, is
-    not guarded or rounded, and its operands have not changed since."""
-    written = table.writes.get(maximum.tensor, ())
-    if len(written) != 1 or written[0].equation.op != "max=" or not table.is_settled(maximum.tensor, path):
-        return None
-    write = written[0]
-    loops = _loops(write)
-    if len(loops) != len(write.around):
-        return None
-    target, value = write.equation.target, write.equation.value
-    names = [index.name for index in target.indices if isinstance(index, Variable)]
-    if len(dict.fromkeys(names)) != len(target.indices):
-        return None
-    bound = matching_values((*target.indices, value), (*maximum.indices, term), tuple(loops))
-    if bound is None:
-        return None
-    stored, kind = table.dtypes[maximum.tensor], type_of(term, table.dtypes)
-    if kind != stored and not (isinstance(term, Access) and table.dtypes.get(term.tensor) == stored):
-        return None  # the maximum was rounded when it was stored
-    for access in accesses(term):
-        earlier = all(w.path[:1] < write.path[:1] for w in table.writes.get(access.tensor, ()))
-        if not earlier or access.tensor in table.allocs:
-            return None
-    return bound
+def _instance(
+    definitions: Definitions, term: Expr, maximum: Access, path: Path, frame: Frame
+) -> tuple[Reduction, dict[str, Expr]] | None:
+    """The maximum that is read, and the values of its variables where its term is the given one.
 
-
-def _loops(write: "Write") -> dict[str, Loop]:
-    return {node.variable: node for node in write.around if isinstance(node, Loop)}
+    None unless it is finished, not rounded, its guards hold there, and its term has not changed since.
+    """
+    reduction = read_reduction(definitions, maximum, path, frame)
+    if reduction is None or reduction.equation.op != "max=":
+        return None
+    own = reduction.equation.value
+    values = instance_of(reduction, reduction.values, own, term, frame)
+    stored = definitions.dtypes[maximum.tensor]
+    if values is None or not is_kept(own, stored, definitions.dtypes):
+        return None
+    if not all(frame.always(substitute_in(guard.condition, values)) for _, guard in reduction.statement.guards):
+        return None
+    if any(why_written_between(definitions, a.tensor, reduction.statement.path, path) for a in accesses(own)):
+        return None
+    return reduction, values

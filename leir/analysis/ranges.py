@@ -263,11 +263,9 @@ def _explain(found: Ranges, place: Place, lines: list[str]) -> None:
         case Access(tensor) if tensor in found.writes:
             count = len(found.writes[tensor])
             text += f", by {'its one write' if count == 1 else f'all {count} writes'}"
-            if tensor in found.reasons and found.is_settled(tensor, place.path):
+            if tensor in found.reasons and found.is_settled(expression, place.path):
                 text += f": {found.reasons[tensor]}"
-        case Binary("-", left, Access(tensor) as right) if is_term_of_maximum(
-            left, right, found, place.path, lambda e: found.of(e, place.path)
-        ):
+        case Binary("-", left, Access(tensor) as right) if is_term_of_maximum(left, right, found, place.path):
             text += f", as {tensor} is the maximum of these terms"
         case Access():
             text += ", as any value of its type is"

@@ -8,11 +8,10 @@ belongs to a term of the sum is solved from the subscripts, and proved.
 from dataclasses import dataclass
 
 from leir.analysis.affine import affine, is_exact
-from leir.analysis.box import as_expression, as_sum
 from leir.analysis.definitions import Definitions, Opening, Wanted, definitions_of, is_ahead, why_written_between
 from leir.analysis.frames import Frame
 from leir.analysis.model import Statement
-from leir.analysis.solving import Values, solution, term_values
+from leir.analysis.solving import Values, moved, solution, term_values
 from leir.analysis.types import is_kept
 from leir.edit import accesses, statement_at, variables_of
 from leir.names import substitute_in, unused_variable
@@ -106,7 +105,8 @@ def _running_maximum(program: Program, path: Path, along: Along, *, opened: bool
     values = _instance(definitions, recurrence, value, subtracted, path, frame)
     if values is None:
         return f"the terms of {text} are not those of {recurrence.text}"
-    current, previous = (_simple(substitute_in(access, values)) for access in (recurrence.target, recurrence.earlier))
+    current, previous = (moved(access, values) for access in (recurrence.target, recurrence.earlier))
+    assert isinstance(current, Access) and isinstance(previous, Access)
     if why := _why_no_chain(recurrence, values, subtracted, along, frame):
         return f"{why} the terms of {text} in their order"
     leaves = [*opening.leaves, *recurrence.opening.leaves]
@@ -266,9 +266,3 @@ def _follows(recurrence: _Recurrence, values: dict[str, Expr], along: Along, fra
     both = Frame((*frame.variables, *copies), (*frame.where, *there, one_less))
     stored = substitute_in(substitute_in(recurrence.target, values), before)
     return both.equal(stored, substitute_in(recurrence.earlier, values))
-
-
-def _simple(access: Expr) -> Access:
-    """The access with its subscripts as sums, where they read nothing."""
-    assert isinstance(access, Access)
-    return Access(access.tensor, tuple(i if any(accesses(i)) else as_expression(as_sum(i)) for i in access.indices))

@@ -110,18 +110,24 @@ def _target(definitions: Definitions, first: Accumulation, second: Accumulation,
     """The sum's element in the row of the maximum that its terms subtract. Raises NotFound."""
     shared = definitions.shared(first.path, second.path)
     own = variables_of(second.equation.target) - shared
-    statement = definitions.statements[second.path]
     if own != variables_of(maximum) - shared:
         raise NotFound(f"{statement_text(second.equation)} has other rows than {expression_text(maximum)}")
-    loops = {loop.variable: loop for _, loop in statement.loops if loop.variable not in shared}
-    known: Values = {name: value for name, value in definitions.identity(first.path).items() if name in shared}
-    places = first.equation.target.indices
-    rows = solution(maximum.indices, places, known, loops, definitions.frame(first.path))
+    rows = rows_of_maximum(definitions, first.path, second.path, maximum)
     if rows is None or not own <= rows.keys():
         raise NotFound(f"the rows of {expression_text(second.equation.target)} are not known by its subscripts")
     target = substitute_in(second.equation.target, rows)
     assert isinstance(target, Access)
     return target
+
+
+def rows_of_maximum(definitions: Definitions, maximum: Path, total: Path, access: Access) -> dict[str, Expr] | None:
+    """The variables of a sum that a row of a maximum fixes, in those of the maximum; the sum reads `access`."""
+    shared = definitions.shared(maximum, total)
+    loops = {n.variable: n for _, n in definitions.statements[total].loops if n.variable not in shared}
+    known = {name: value for name, value in definitions.identity(maximum).items() if name in shared}
+    node = definitions.statements[maximum].node
+    assert isinstance(node, Equation)
+    return solution(access.indices, node.target.indices, known, loops, definitions.frame(maximum))
 
 
 def terms_of(definitions: Definitions, maximum: str, *, opened: bool) -> Wanted:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from leir.analysis.affine import affine
-from leir.analysis.box import as_expression, as_sum, quotient_and_remainder
+from leir.analysis.box import Sum, as_expression, as_sum, plus, quotient_and_remainder, rejoined
 from leir.analysis.frames import Frame, alike, is_test
-from leir.edit import accesses, variables_of
+from leir.edit import accesses, map_expression, variables_of
 from leir.names import substitute_in
 from leir.syntax import Access, Binary, Expr, Integer, Loop, Variable
 
@@ -54,9 +54,8 @@ def _without_quotients(pairs: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]
     for one, (pattern, value) in enumerate(pairs):
         match pattern:
             case Binary("//", whole, Integer() as size):
-                rest = Binary("%", whole, size)
                 for other, (remainder, left) in enumerate(pairs):
-                    if remainder == rest:
+                    if _is_remainder(remainder, whole, size):
                         kept = [pair for n, pair in enumerate(pairs) if n not in (one, other)]
                         exact = Binary("+", Binary("*", value, size), left)
                         joint = joined(value, left, size) or as_expression(as_sum(exact))
@@ -66,10 +65,18 @@ def _without_quotients(pairs: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]
     return pairs
 
 
+def _is_remainder(expression: Expr, whole: Expr, size: Integer) -> bool:
+    match expression:
+        case Binary("%", divided, Integer() as own):
+            return own == size and as_sum(divided) == as_sum(whole)
+        case _:
+            return False
+
+
 def joined(quotient: Expr, remainder: Expr, size: Integer) -> Expr | None:
     """The expression of which these are the quotient and the remainder as they are written."""
     match quotient, remainder:
-        case Binary("//", one, Integer() as a), Binary("%", other, Integer() as b) if one == other and a == b == size:
+        case Binary("//", one, Integer() as own), rest if own == size and _is_remainder(rest, one, size):
             return one
         case _:
             return None
@@ -91,18 +98,21 @@ def _digits(unknown: Mapping[str, int], loops: Mapping[str, Loop], value: Expr, 
     order = sorted(unknown, key=lambda name: (-unknown[name], name))
     if [unknown[name] for name in order] == [-1]:
         return {order[0]: as_expression(as_sum(Binary("-", Integer(0), value)))}
+    firsts = {name: loops[name].first if len(order) > 1 else 0 for name in order}
+    if start := sum(unknown[name] * first for name, first in firsts.items()):
+        total = as_sum(value)
+        value = as_expression(Sum(total.terms, total.constant - start))
     found: dict[str, Expr] = {}
     for number, name in enumerate(order):
         factor = unknown[name]
         below = order[number + 1 :]
-        if factor < 1 or (any(loops[other].first for other in (name, *below)) and len(order) > 1):
-            return None
-        if sum(unknown[other] * (loops[other].extent - 1) for other in below) >= factor:
+        if factor < 1 or sum(unknown[other] * (loops[other].extent - 1) for other in below) >= factor:
             return None
         if factor == 1:
-            found[name] = value
+            digit = value
         else:
-            found[name], value = quotient_and_remainder(value, factor, frame.ranges())
+            digit, value = quotient_and_remainder(value, factor, frame.ranges())
+        found[name] = plus(digit, Integer(firsts[name])) if firsts[name] else digit
     return found
 
 
@@ -143,6 +153,18 @@ def term_values(
         if frame.equal(substitute_in(pattern, solved), value):
             return solved
     return None
+
+
+def moved(expression: Expr, values: dict[str, Expr]) -> Expr:
+    """The expression with values in place of variables, and its subscripts as sums, where they read nothing."""
+
+    def tidy(part: Expr) -> Expr:
+        if not isinstance(part, Access):
+            return part
+        places = (i if any(accesses(i)) else as_expression(as_sum(rejoined(i))) for i in part.indices)
+        return Access(part.tensor, tuple(places))
+
+    return map_expression(substitute_in(expression, values), tidy)
 
 
 def subscript_pairs(pattern: Expr, expression: Expr) -> Iterator[tuple[tuple[Expr, Expr], ...]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from leir.analysis import elementary, intervals
+from leir.analysis.box import moving
 from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.maxima import is_term_of_maximum
 from leir.analysis.spelling import same_spelling
@@ -110,20 +111,32 @@ class Ranges:
         self.known.clear()
         self.found.clear()
 
-    def read(self, tensor: str, path: Path) -> Range:
-        """What the statement at `path` may find in a tensor."""
+    def read(self, access: Access, path: Path) -> Range:
+        """What the statement at `path` may find in an element."""
+        tensor = access.tensor
         if tensor in self.pending:
             raise NotYet
-        table = self.settled if self.is_settled(tensor, path) else self.whole
+        table = self.settled if self.is_settled(access, path) else self.whole
         return table.get(tensor) or everything(computing_type(self.dtypes.get(tensor, "f32")))
 
-    def is_settled(self, tensor: str, path: Path) -> bool:
-        """Whether all writes of the tensor's lifetime come before the statement at `path`."""
-        written = self.writes.get(tensor, ())
-        depth = len(self.allocs[tensor]) - 1 if tensor in self.allocs else 0
-        return bool(written) and all(
-            len(path) > depth and w.path[:depth] == path[:depth] and w.path[depth] < path[depth] for w in written
-        )
+    def is_settled(self, access: Access, path: Path) -> bool:
+        """Whether all writes of the element, in its lifetime, come before the statement at `path`."""
+        written = self.writes.get(access.tensor, ())
+        depth = len(self.allocs[access.tensor]) - 1 if access.tensor in self.allocs else 0
+        return bool(written) and all(_is_done(write, access, path, depth) for write in written)
+
+
+def _is_done(write: Write, access: Access, path: Path, depth: int) -> bool:
+    """Whether a write of the element comes before the statement at `path`, in the same iteration of the loops around
+    both: those inside the lifetime, `depth` levels down, number elements."""
+    common = 0
+    while common < min(len(write.path), len(path)) and write.path[common] == path[common]:
+        common += 1
+    if not depth <= common < min(len(write.path), len(path)) or write.path[common] > path[common]:
+        return False
+    same = {moving(a) for a, b in zip(write.equation.target.indices, access.indices, strict=False) if a == b}
+    loops = (level for level in write.around[depth:common] if isinstance(level, Loop))
+    return all(loop.variable in same for loop in loops)
 
 
 def known_inside(around: tuple[Loop | Guard, ...], table: Ranges, path: Path) -> Known:
@@ -243,8 +256,8 @@ def _value_of(expression: Expr, known: Known, table: Ranges, path: Path) -> Rang
             return intervals.literal(value)
         case Variable():
             return everything("i64")
-        case Access(tensor):
-            return table.read(tensor, path)
+        case Access():
+            return table.read(expression, path)
         case Unary("!"):
             return span(0, 1, "bool")
         case Unary(_, operand):
@@ -252,7 +265,7 @@ def _value_of(expression: Expr, known: Known, table: Ranges, path: Path) -> Rang
         case Binary(op, left, right):
             if op in COMPARISONS or op in ("&&", "||"):
                 return span(0, 1, "bool")
-            if op == "-" and isinstance(right, Access) and is_term_of_maximum(left, right, table, path, visit):
+            if op == "-" and isinstance(right, Access) and is_term_of_maximum(left, right, table, path):
                 difference = intervals.subtract(visit(left), visit(right), kind)
                 return span(difference.low, min(difference.high, 0.0), kind, difference.nan)
             return _binary(op, left, right, visit(left), visit(right), kind)

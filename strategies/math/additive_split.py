@@ -22,32 +22,29 @@ from typing import ClassVar
 
 from leir.analysis.intervals import Range
 from leir.analysis.spare import spare_where_formed, spare_where_used
-from leir.edit import expression_at, replace_expression_at, statement_at
-from leir.printer import equation_text, expression_text
-from leir.syntax import Binary, Call, Equation, Expr, Path, Place, Program
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from leir.printer import expression_text
+from leir.syntax import Binary, Call, Expr, Path, Place, Program
+from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
 from strategies.splits import (
     Part,
+    Split,
     Use,
     factors,
     firsts_of_rows,
-    in_scope,
     is_fixed,
     largest_of,
     loop_names,
     occurs_elsewhere,
     other_products,
-    part_at,
-    parts,
+    partners,
     reduced_over,
     roundings,
     smallest_of,
-    value_in_scope,
 )
 
 
-class AdditiveSplit(Strategy):
+class AdditiveSplit(Split):
     name: ClassVar[str] = "additive_split"
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
@@ -89,39 +86,22 @@ class AdditiveSplit(Strategy):
         "Each iteration rounds twice more, in {dtype}, and bits of the results may change.",
     )
 
-    path: Path
-    within: Path
-    value: str
-
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["AdditiveSplit"]:
-        for path, part in parts(program):
-            values: list[Expr] = []
-            match part.parent:
-                case Binary("/", numerator, divisor) if divisor is part.expression:
-                    values += [numerator, *factors(numerator)]
-                case _:
-                    values += [factor for term in other_products(part) for factor in factors(term)]
-            if _exponent_of(part) is not None:
-                values += firsts_of_rows(program, path, part.expression)
-            for value in dict.fromkeys(values):
-                step = cls(path=path, within=part.within, value=expression_text(value))
-                found, _ = in_scope(program, path, part, value)
-                if found is not None and step.use(program, part, found) is not None:
-                    yield step
+    def proposals(cls, program: Program, path: Path, part: Part) -> Iterator[tuple[Expr, dict[str, str]]]:
+        match part.parent:
+            case Binary("/", numerator, divisor) if divisor is part.expression:
+                values = [numerator, *factors(numerator)]
+            case _:
+                values = [factor for term in other_products(part) for factor in factors(term)]
+        if _exponent_of(part) is not None:
+            values += firsts_of_rows(program, path, part.expression)
+        values += partners(program, path, part.expression, _difference)
+        yield from ((value, {}) for value in values)
 
-    def facts(self, program: Program) -> Iterator[Fact]:
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
-        part, evidence = part_at(program, self.path, self.within)
-        yield Fact("place-is-a-float", part is not None, evidence)
-        assert part is not None
-        value, evidence = value_in_scope(program, self.path, part, self.value)
-        yield Fact("value-is-in-scope", value is not None, evidence)
-        assert value is not None
-        use = self.use(program, part, value)
-        none = f"nothing that is known to profit from {self.value}: no quotient, term, exponent or difference of it"
-        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else none)
+    def no_use(self) -> str:
+        return f"nothing that is known to profit from {self.value}: no quotient, term, exponent or difference of it"
+
+    def bounds(self, program: Program, part: Part, value: Expr) -> Iterator[Fact]:
         sizes = _Sizes.of(program, self.path, part, value)
         yield Fact("values-are-finite", sizes.finite, sizes.text)
         ratio = sizes.ratio
@@ -136,19 +116,11 @@ class AdditiveSplit(Strategy):
         evidence = f"the split adds {roundings(need)}, and {spare:.3g} are spare where {sizes.part_text} stands"
         yield Fact("roundings-are-spare", need <= spare, evidence)
 
-    def rewrite(self, program: Program) -> Program:
-        part, _ = part_at(program, self.path, self.within)
-        assert part is not None
-        value, _ = value_in_scope(program, self.path, part, self.value)
-        assert value is not None
-        split = Binary("+", Binary("-", part.expression, value), value)
-        return replace_expression_at(program, Place(self.path, self.within), split)
+    def split(self, program: Program, part: Part, value: Expr) -> Expr:  # noqa: ARG002 (one of the three needs it)
+        return Binary("+", Binary("-", part.expression, value), value)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
-        part, _ = part_at(before, self.path, self.within)
-        assert part is not None
-        value, _ = value_in_scope(before, self.path, part, self.value)
-        assert value is not None
+        part, value = self.taken(before)
         use = self.use(before, part, value)
         assert use is not None
         sizes = _Sizes.of(before, self.path, part, value)
@@ -156,14 +128,9 @@ class AdditiveSplit(Strategy):
         if _exponent_of(part) is not None:
             limit = f"{sizes.difference_text}, in an exponent, is never larger than {sizes.most:.3g}"
         result = {
-            "path": path_text(self.path),
+            **self.shared_terms(after, part, use),
             "part": sizes.part_text,
-            "value": self.value,
             "difference": sizes.difference_text,
-            "new": expression_text(expression_at(after, Place(self.path, self.within))),
-            "use": use.what,
-            "equation": equation_text(statement_at(after, self.path)),
-            "dtype": part.dtype,
             "bounded": limit,
         }
         match use.kind:
@@ -178,7 +145,6 @@ class AdditiveSplit(Strategy):
         return result
 
     def use(self, program: Program, part: Part, value: Expr) -> Use | None:
-        """What the split is good for; None if for nothing that is known."""
         text, own = self.value, expression_text(part.expression)
         match part.parent:
             case Binary("/", numerator, divisor) if divisor is part.expression and value in (
@@ -204,6 +170,15 @@ class AdditiveSplit(Strategy):
                 "difference", f"common_subexpression_elimination, {own}-{text} being computed at {path_text(elsewhere)}"
             )
         return None
+
+
+def _difference(expression: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    """a and b of a-b."""
+    match expression:
+        case Binary("-", left, right):
+            return ((left, right),)
+        case _:
+            return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,39 +22,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from leir.analysis.definitions import definitions_of, is_ahead
 from leir.analysis.intervals import Range, largest
-from leir.analysis.matching import matching_values
-from leir.analysis.ranges import writes_of
+from leir.analysis.solving import moved, term_values
 from leir.analysis.spare import RESCALED, is_from_exp, spare_where_used
 from leir.analysis.values import Ranges
-from leir.edit import replace_expression_at, statement_at
-from leir.names import substitute_in
-from leir.printer import equation_text, expression_text
-from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Loop, Path, Place, Program, Real, Select
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from leir.edit import variables_of
+from leir.printer import expression_text
+from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place, Program, Real, Select
+from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
 from strategies.splits import (
     Part,
+    Split,
     Use,
     firsts_of_rows,
-    in_scope,
     is_fixed,
     largest_of,
     loop_names,
     occurs_elsewhere,
-    part_at,
-    parts,
+    partners,
     reduced_over,
     roundings,
     term_around,
-    value_in_scope,
 )
 
 _SMALLEST_EXPONENT = {"f32": -126, "f64": -1022}  # of the smallest normal number of the types that compute
 _PRODUCT = 1.0  # the rounding of a product
 
 
-class ExponentialSplit(Strategy):
+class ExponentialSplit(Split):
     name: ClassVar[str] = "exponential_split"
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
@@ -97,79 +94,53 @@ class ExponentialSplit(Strategy):
         "Each iteration calls exp once more, in {dtype}, and bits of the results may change.",
     )
 
-    path: Path
-    within: Path
-    value: str
-
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["ExponentialSplit"]:
-        for path, part in parts(program):
-            ends = _ends(part.expression)
-            if ends is None:
-                continue
-            values = [*_maxima_of(program, path, ends[0]), *firsts_of_rows(program, path, ends[0])]
-            for value in dict.fromkeys(values):
-                step = cls(path=path, within=part.within, value=expression_text(value))
-                found, _ = in_scope(program, path, part, value)
-                if found is not None and found not in ends and step._use(program, part, ends, found) is not None:
-                    yield step
+    def proposals(cls, program: Program, path: Path, part: Part) -> Iterator[tuple[Expr, dict[str, str]]]:
+        ends = _ends(part.expression)
+        if ends is not None:
+            yield from ((maximum, {}) for maximum in _maxima_of(program, path, ends[0]))
+            yield from ((first, {}) for first in firsts_of_rows(program, path, ends[0]))
+            for end, known in ((ends[0], _exponent), (ends[1], _turned_exponent)):
+                yield from ((value, {}) for value in partners(program, path, end, known))
 
-    def facts(self, program: Program) -> Iterator[Fact]:
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
-        part, evidence = part_at(program, self.path, self.within)
-        ends = None if part is None else _ends(part.expression)
-        if part is not None and ends is None:
-            evidence = f"{expression_text(part.expression)} is no exp of a difference"
+    def place_facts(self, part: Part) -> Iterator[Fact]:
+        text, ends = expression_text(part.expression), _ends(part.expression)
+        evidence = f"{text} is the exp of a difference" if ends else f"{text} is no exp of a difference"
         yield Fact("place-is-exp-of-a-difference", ends is not None, evidence)
-        assert part is not None and ends is not None
-        value, evidence = value_in_scope(program, self.path, part, self.value)
-        if value is not None and value in ends:
-            value, evidence = None, f"{self.value} is an end of the difference already"
-        yield Fact("value-is-in-scope", value is not None, evidence)
-        assert value is not None
-        use = self._use(program, part, ends, value)
-        none = f"the exponential with {self.value} leaves no sum, and neither stands elsewhere"
-        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else none)
-        assert use is not None
-        exponents = _Exponents.of(program, self.path, ends, value)
+
+    def why_no_value(self, part: Part, value: Expr) -> str:
+        ends = _ends(part.expression)
+        return f"{self.value} is an end of the difference already" if ends is None or value in ends else ""
+
+    def no_use(self) -> str:
+        return f"the exponential with {self.value} leaves no sum, and neither stands elsewhere"
+
+    def bounds(self, program: Program, part: Part, value: Expr) -> Iterator[Fact]:
+        use, exponents = self.use(program, part, value), _Exponents.of(program, self.path, part, value)
         yield Fact("exponents-are-bounded", exponents.safe, exponents.text)
         spare = spare_where_used(bounded(program), self.path, self.within, math.inf)
-        if exponents.is_between and use.kind == "sum" and is_from_exp(part.equation.value):
+        if exponents.is_between and use and use.kind == "sum" and is_from_exp(part.equation.value):
             spare = max(spare, RESCALED)  # the largest term is exp(0)*exp(0), and exact; each other may be rescaled
         need = exponents.need
         evidence = f"the split adds {roundings(need)}, and {spare:.3g} are spare where the exponential stands"
         yield Fact("roundings-are-spare", need <= spare, evidence)
 
-    def rewrite(self, program: Program) -> Program:
-        part, _ = part_at(program, self.path, self.within)
-        assert part is not None
-        ends, (value, _) = _ends(part.expression), value_in_scope(program, self.path, part, self.value)
-        assert ends is not None and value is not None
-        split = _Exponents.of(program, self.path, ends, value).product
-        return replace_expression_at(program, Place(self.path, self.within), split)
+    def split(self, program: Program, part: Part, value: Expr) -> Expr:
+        return _Exponents.of(program, self.path, part, value).product
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
-        part, _ = part_at(before, self.path, self.within)
-        assert part is not None
-        ends, (value, _) = _ends(part.expression), value_in_scope(before, self.path, part, self.value)
-        assert ends is not None and value is not None
-        use = self._use(before, part, ends, value)
+        part, value = self.taken(before)
+        use = self.use(before, part, value)
         assert use is not None
-        exponents = _Exponents.of(before, self.path, ends, value)
-        a, b = ends
+        exponents = _Exponents.of(before, self.path, part, value)
+        a, b = exponents.ends
         first, second = (expression_text(Call("exp", (Binary("-", *pair),))) for pair in ((a, value), (value, b)))
         result = {
-            "path": path_text(self.path),
+            **self.shared_terms(after, part, use),
             "old": expression_text(part.expression),
-            "value": self.value,
             "first": first,
             "second": second,
             "end": expression_text(b),
-            "new": expression_text(exponents.product),
-            "use": use.what,
-            "equation": equation_text(statement_at(after, self.path)),
-            "dtype": part.dtype,
             "bounds": exponents.text,
         }
         if use.kind == "sum":
@@ -180,8 +151,9 @@ class ExponentialSplit(Strategy):
             result["guarded"] = f"{expression_text(a)} is {self.value}"
         return result
 
-    def _use(self, program: Program, part: Part, ends: tuple[Expr, Expr], value: Expr) -> Use | None:
-        """What the split is good for; None if for nothing that is known."""
+    def use(self, program: Program, part: Part, value: Expr) -> Use | None:
+        ends = _ends(part.expression)
+        assert ends is not None
         a, b = ends
         second = Call("exp", (Binary("-", value, b),))
         summed = reduced_over(program, self.path)
@@ -210,15 +182,32 @@ def _ends(expression: Expr) -> tuple[Expr, Expr] | None:
             return None
 
 
+def _exponent(expression: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    """a with c of exp(a-c)."""
+    ends = _ends(expression)
+    return () if ends is None else (ends,)
+
+
+def _turned_exponent(expression: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    """b with c of exp(c-b)."""
+    ends = _ends(expression)
+    return () if ends is None else ((ends[1], ends[0]),)
+
+
 def _maxima_of(program: Program, path: Path, term: Expr) -> Iterator[Access]:
     """The elements of finished maxima that were taken over a term, among others."""
-    for writes in writes_of(program).values():
-        if len(writes) != 1 or writes[0].equation.op != "max=" or writes[0].path[:1] >= path[:1]:
+    definitions = definitions_of(program)
+    for statement in definitions.statements.values():
+        node, other = statement.node, statement.path
+        assert isinstance(node, Equation)
+        if node.op != "max=" or not is_ahead(other, path) or definitions.sole(node.target.tensor) is None:
             continue
-        loops = [level.variable for level in writes[0].around if isinstance(level, Loop)]
-        bound = matching_values((writes[0].equation.value,), (term,), loops)
-        if bound is not None:
-            maximum = substitute_in(writes[0].equation.target, bound)
+        shared = definitions.shared(other, path)
+        known = {name: value for name, value in definitions.identity(path).items() if name in shared}
+        loops = {loop.variable: loop for _, loop in statement.loops if loop.variable not in shared}
+        bound = term_values(node.value, term, known, loops, definitions.frame(path))
+        if bound is not None and variables_of(node.target) <= bound.keys():
+            maximum = moved(node.target, bound)
             assert isinstance(maximum, Access)
             yield maximum
 
@@ -235,7 +224,9 @@ class _Exponents:
     dtype: DType
 
     @staticmethod
-    def of(program: Program, path: Path, ends: tuple[Expr, Expr], value: Expr) -> "_Exponents":
+    def of(program: Program, path: Path, part: Part, value: Expr) -> "_Exponents":
+        ends = _ends(part.expression)
+        assert ends is not None
         found: Ranges = bounded(program)
         first = found.of(Binary("-", ends[0], value), path)
         second = found.of(Binary("-", value, ends[1]), path)

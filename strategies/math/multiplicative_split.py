@@ -21,29 +21,26 @@ from typing import ClassVar, Literal
 
 from leir.analysis.intervals import tiny
 from leir.analysis.spare import spare_where_formed, spare_where_used
-from leir.edit import expression_at, replace_expression_at, statement_at
-from leir.printer import equation_text, expression_text
-from leir.syntax import Access, Binary, Equation, Expr, Path, Place, Program
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from leir.printer import expression_text
+from leir.syntax import Access, Binary, Expr, Path, Place, Program
+from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
 from strategies.splits import (
     Part,
+    Split,
     Use,
     definition,
     divisors,
     factors,
-    in_scope,
     is_fixed,
     largest_of,
     loop_names,
     occurs_elsewhere,
     other_products,
-    part_at,
-    parts,
+    partners,
     reduced_over,
     smallest_of,
     term_around,
-    value_in_scope,
 )
 
 ADDED = 2.0  # roundings
@@ -51,7 +48,7 @@ _LOST = 2.0**22  # times the smallest number of a type is less than its smallest
 Order = Literal["divide", "multiply"]
 
 
-class MultiplicativeSplit(Strategy):
+class MultiplicativeSplit(Split):
     name: ClassVar[str] = "multiplicative_split"
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
@@ -93,43 +90,28 @@ class MultiplicativeSplit(Strategy):
         "Each iteration rounds twice more, in {dtype}, and bits of the results may change.",
     )
 
-    path: Path
-    within: Path
-    value: str
     first: Order
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["MultiplicativeSplit"]:
-        for path, part in parts(program):
-            proposed: list[tuple[Expr, Order]] = []
-            for whole in (_made_of(program, path, part), *other_products(part)):
-                proposed.extend((factor, "divide") for factor in factors(whole))
-                proposed.extend((divisor, "multiply") for divisor in divisors(whole))
-            for value, first in dict.fromkeys(proposed):
-                step = cls(path=path, within=part.within, value=expression_text(value), first=first)
-                found, _ = in_scope(program, path, part, value)
-                if found is not None and step.use(program, part, found) is not None:
-                    yield step
+    def proposals(cls, program: Program, path: Path, part: Part) -> Iterator[tuple[Expr, dict[str, str]]]:
+        for whole in (_made_of(program, path, part), *other_products(part)):
+            yield from ((factor, {"first": "divide"}) for factor in factors(whole))
+            yield from ((divisor, {"first": "multiply"}) for divisor in divisors(whole))
 
-    def facts(self, program: Program) -> Iterator[Fact]:
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
-        part, evidence = part_at(program, self.path, self.within)
-        yield Fact("place-is-a-float", part is not None, evidence)
-        assert part is not None
-        value, evidence = value_in_scope(program, self.path, part, self.value)
-        yield Fact("value-is-in-scope", value is not None, evidence)
-        assert value is not None
-        use = self.use(program, part, value)
-        none = f"no sum from which {self.value} could go, no term that shares it, and no such quotient or product"
-        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else none)
+        yield from ((value, {"first": "divide"}) for value in partners(program, path, part.expression, _quotient))
+        yield from ((value, {"first": "multiply"}) for value in partners(program, path, part.expression, _product))
+
+    def no_use(self) -> str:
+        return f"no sum from which {self.value} could go, no term that shares it, and no such quotient or product"
+
+    def bounds(self, program: Program, part: Part, value: Expr) -> Iterator[Fact]:
         found = bounded(program)
         own, by = found.at(Place(self.path, self.within)), found.of(value, self.path)
         nonzero = by.finite and smallest_of(by) > 0
         yield Fact("value-is-not-zero", nonzero, f"{self.value} is in {by}")
         between = found.of(self._between(part, value), self.path)
         text = expression_text(part.expression)
-        safe = own.finite and between.finite and not found.of(self._split(part, value), self.path).infinite
+        safe = own.finite and between.finite and not found.of(self.split(program, part, value), self.path).infinite
         evidence = f"{text} is in {own}, and {expression_text(self._between(part, value))} in {between}"
         yield Fact("nothing-overflows", safe, evidence)
         kept, evidence = self._underflow(by.low, by.high, tiny(part.dtype))
@@ -139,36 +121,24 @@ class MultiplicativeSplit(Strategy):
         evidence = f"the split adds {ADDED:.0f} roundings, and {spare:.3g} are spare where {text} stands"
         yield Fact("roundings-are-spare", spare >= ADDED, evidence)
 
-    def rewrite(self, program: Program) -> Program:
-        part, _ = part_at(program, self.path, self.within)
-        assert part is not None
-        value, _ = value_in_scope(program, self.path, part, self.value)
-        assert value is not None
-        return replace_expression_at(program, Place(self.path, self.within), self._split(part, value))
+    def split(self, program: Program, part: Part, value: Expr) -> Expr:  # noqa: ARG002 (one of the three needs it)
+        return Binary("*" if self.first == "divide" else "/", self._between(part, value), value)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
-        part, _ = part_at(before, self.path, self.within)
-        assert part is not None
-        value, _ = value_in_scope(before, self.path, part, self.value)
-        assert value is not None
+        part, value = self.taken(before)
         use = self.use(before, part, value)
         assert use is not None
         divides = self.first == "divide"
         text = expression_text(part.expression)
         between = expression_text(self._between(part, value))
         result = {
-            "path": path_text(self.path),
+            **self.shared_terms(after, part, use),
             "part": text,
-            "value": self.value,
             "word": "factor" if divides else "divisor",
             "verb": "divide" if divides else "multiply",
             "done": "divided" if divides else "multiplied",
             "undone": "multiplied" if divides else "divided",
             "between": between,
-            "new": expression_text(expression_at(after, Place(self.path, self.within))),
-            "use": use.what,
-            "equation": equation_text(statement_at(after, self.path)),
-            "dtype": part.dtype,
             "range": str(bounded(before).of(value, self.path)),
         }
         match use.kind:
@@ -183,9 +153,6 @@ class MultiplicativeSplit(Strategy):
     def _between(self, part: Part, value: Expr) -> Expr:
         return Binary("/" if self.first == "divide" else "*", part.expression, value)
 
-    def _split(self, part: Part, value: Expr) -> Expr:
-        return Binary("*" if self.first == "divide" else "/", self._between(part, value), value)
-
     def _underflow(self, low: float, high: float, least: float) -> tuple[bool, str]:
         """Whether what is lost in numbers that are too small stays below the smallest normal number afterwards."""
         size = max(abs(low), abs(high)) if self.first == "divide" else 1.0 / min(abs(low), abs(high))
@@ -195,7 +162,6 @@ class MultiplicativeSplit(Strategy):
         )
 
     def use(self, program: Program, part: Part, value: Expr) -> Use | None:
-        """What the split is good for; None if for nothing that is known."""
         text, divides = self.value, self.first == "divide"
         of = factors if divides else divisors
         word = "factor" if divides else "divisor"
@@ -220,6 +186,24 @@ class MultiplicativeSplit(Strategy):
                 "elsewhere", f"common_subexpression_elimination, {shown} being computed at {path_text(elsewhere)}"
             )
         return None
+
+
+def _quotient(expression: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    """a and b of a/b."""
+    match expression:
+        case Binary("/", left, right):
+            return ((left, right),)
+        case _:
+            return ()
+
+
+def _product(expression: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    """Both factors of a*b, each with the other."""
+    match expression:
+        case Binary("*", left, right):
+            return (left, right), (right, left)
+        case _:
+            return ()
 
 
 def _made_of(program: Program, path: Path, part: Part) -> Expr:

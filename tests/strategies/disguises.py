@@ -286,7 +286,8 @@ ALGEBRAIC = (  # they rewrite what stands in one equation
 
 # The disguises that leave no place for a step: neighbours are no longer neighbours, headers no longer equal; a serial
 # loop is no longer serial, or its elements lie apart; a value is passed between two nests, or is written by two; one of
-# two nests that were alike is cut, or they are no nests of their own; an expression is in two equations.
+# two nests that were alike is cut, or they are no nests of their own; an expression is in two equations; bounds
+# and spare roundings are those of one type.
 UNDONE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(ALGEBRAIC, ("spread",)),
     "dead_code_elimination": ("cut",),
@@ -298,9 +299,9 @@ UNDONE: dict[str, tuple[str, ...]] = {
     "operator_fission": ("cut", "spread"),
     "operator_fusion": ("interrupted", "fused", "split", "reordered", "parallel", "shifted"),
     "set_storage_scope": ("cut",),
-    "additive_split": ("spread",),
-    "multiplicative_split": ("spread",),
-    "exponential_split": ("spread",),
+    "additive_split": ("retyped", "spread"),
+    "multiplicative_split": ("retyped", "spread"),
+    "exponential_split": ("retyped", "spread"),
     "powsimp": ("spread",),
     "expand_powsimp": ("spread",),
     "logsimp": ("spread",),

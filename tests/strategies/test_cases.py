@@ -13,8 +13,10 @@ from tests.strategies.meaning import why_not_same
 
 
 def fact_names(cls: type[Strategy]) -> set[str]:
-    """The facts that a strategy's own module states, from its source."""
-    calls = [n for n in ast.walk(ast.parse(inspect.getsource(sys.modules[cls.__module__]))) if isinstance(n, ast.Call)]
+    """The facts that a strategy's own module states, and those of the classes that it shares, from the source."""
+    shared = [base for base in cls.__mro__[1:] if issubclass(base, Strategy) and base is not Strategy]
+    trees = [ast.parse(inspect.getsource(each)) for each in (sys.modules[cls.__module__], *shared)]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     called = [(call.func.id, call.args) for call in calls if isinstance(call.func, ast.Name)]
     stated = {ast.literal_eval(arguments[0]) for name, arguments in called if name == "Fact"}
     return stated | {"flow-preserved" for name, _ in called if name == "flow_preserved"}

@@ -13,11 +13,11 @@ from tests.strategies.disguises import DISGUISES, UNDONE, VARIANTS, disguised, r
 # What a strategy finds at least, of 20, where that is not 90%: these still look for some patterns as they are written.
 FLOORS = {
     "precompute_indices": 17,
-    "additive_split": 12, "multiplicative_split": 12, "exponential_split": 7, "partially_equivalent_then_correct": 7,
+    "partially_equivalent_then_correct": 7,
 }  # fmt: skip
 # And of 4, where that is not 3.
 FEW = {
-    "additive_split": 2, "exponential_split": 2, "partially_equivalent_then_correct": 1,
+    "partially_equivalent_then_correct": 1,
 }  # fmt: skip
 
 
