@@ -8,6 +8,7 @@ from leir.syntax import Program, Stmt
 from stepTP.narrate.difference import Change, changes
 from stepTP.narrate.next_step import next_step
 from stepTP.narrate.numbers import StateNumbers, measure, operations
+from stepTP.narrate.shorten import shortened, shortened_apart
 from stepTP.records import FactRecord, Step
 from strategies.base import Strategy, usable
 from strategies.catalog import parse_step
@@ -25,7 +26,10 @@ class RefusedStep:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A step with its surroundings. `key` chooses phrasings; `enabled`: a step that only the program after it takes."""
+    """A step with its surroundings. `key` chooses phrasings; `enabled`: a step that only the program after it takes.
+
+    Expressions in terms and evidence are as long as a sentence can carry.
+    """
 
     key: str
     step: Step
@@ -66,26 +70,30 @@ def gather(
     """The context of a legal step between two texts."""
     old, new = parse(before), parse(after)
     taken: Strategy = parse_step(step.model_dump())
-    terms, changed = taken.terms(old, new), changes(before, after)
+    terms, changed = shortened_apart(taken.terms(old, new)), changes(before, after)
     return Context(
         key=key,
         step=step,
         level=taken.level,
         bit_exact=bit_exact,
-        facts=tuple(fact for fact in facts if fact.name not in GENERIC_FACTS),
+        facts=tuple(_short(fact) for fact in facts if fact.name not in GENERIC_FACTS),
         before=old,
         after=new,
         numbers_before=measure(old),
         numbers_after=measure(new),
         changed=changed,
         others=others,
-        refused=refused,
+        refused=tuple(RefusedStep(one.step, _short(one.fact)) for one in refused),
         enabled=next_step(key, old, new, step, changed),
         choice=usable(taken.choice[:-1], terms) or usable(taken.choice[-1:], terms),
         change=usable(taken.change, terms),
         effect=usable(taken.effect, terms),
         terms=terms,
     )
+
+
+def _short(fact: FactRecord) -> FactRecord:
+    return fact.model_copy(update={"evidence": shortened(fact.evidence)})
 
 
 def touched_operations(context: Context) -> int:

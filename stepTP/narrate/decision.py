@@ -12,6 +12,7 @@ from stepTP.records import FactRecord, Step
 from strategies.base import listed
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
+LONG_CALL = 120  # characters of a step beside the one that is taken
 
 
 def choice(context: Context) -> tuple[Form, ...]:
@@ -69,8 +70,8 @@ def _alternatives(context: Context, most: int) -> str:
         apart = not _is_about(context, step)
         return apart, step.strategy == context.step.strategy, digest(context.key, "other", call_text(step))
 
-    order = sorted(context.others, key=rank)
-    shown = [call_text(step) for step in order[:most]]
+    order = [call for step in sorted(context.others, key=rank) if len(call := call_text(step)) <= LONG_CALL]
+    shown = order[:most]
     if not shown:
         return ""
     several = len(shown) > 1
@@ -101,7 +102,7 @@ def _is_about(context: Context, step: Step) -> bool:
 def _refused(context: Context) -> str:
     """A step that cannot be taken here, and why; of the same strategy first."""
     order = sorted(
-        (r for r in context.refused if len(r.fact.evidence) <= LONG_EVIDENCE),
+        (r for r in context.refused if len(r.fact.evidence) <= LONG_EVIDENCE and len(call_text(r.step)) <= LONG_CALL),
         key=lambda r: (r.step.strategy != context.step.strategy, digest(context.key, "refused", call_text(r.step))),
     )
     if not order:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from stepTP.narrate.call import call_text
 from stepTP.narrate.context import Context
+from stepTP.narrate.decision import LONG_CALL
 from stepTP.narrate.difference import Change
 from stepTP.narrate.part import Form, Part, pick
 from strategies.base import counted, listed
@@ -153,9 +154,9 @@ def _line_numbers(found: Sequence[Change]) -> str:
 
 def _enabled(context: Context) -> str:
     """A step that the program takes now and did not before."""
-    if context.enabled is None:
+    call = call_text(context.enabled) if context.enabled else ""
+    if not call or len(call) > LONG_CALL:
         return ""
-    call = call_text(context.enabled)
     return pick(
         context,
         "enabled",

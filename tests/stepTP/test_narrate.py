@@ -21,6 +21,7 @@ from stepTP.narrate.next_step import next_step
 from stepTP.narrate.outcome import change, effect, lines_text
 from stepTP.narrate.part import Form
 from stepTP.narrate.recover import recover_step
+from stepTP.narrate.shorten import SHOWN, shortened, shortened_apart
 from stepTP.narrate.situation import bottleneck, state
 from stepTP.narrate.task import explain
 from stepTP.narrate.variety import masked, variety
@@ -182,6 +183,16 @@ def test_changed_lines_in_words(before: str, after: str, expected: str) -> None:
 def test_what_a_nest_does(nest: str, expected: str) -> None:
     program = parse(f"in A_{{8,4}};out D_8;\n{nest}\n")
     assert purpose(program.body[0]) == expected
+
+
+def test_long_expressions_are_shortened() -> None:
+    inner = "+".join(f"A_{{i,{n}}}*exp(C_{{i//4,(i+{n})%4}})" for n in range(6))
+    assert shortened(f"tanh({inner})*2.0 is E_{{i}}") == "tanh(…)*2.0 is E_{i}"
+    assert shortened(f"max(1.0+tanh({inner}),0.0)") == "max(1.0+tanh(…),0.0)"
+    texts = {"old": f"tanh({inner})", "new": f"tanh({inner}*2.0)", "path": "(0,0)"}
+    found = shortened_apart(texts)
+    assert found["path"] == "(0,0)" and found["old"] != found["new"]
+    assert max(map(len, found.values())) <= 4 * SHOWN
 
 
 def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> None:
