@@ -104,11 +104,12 @@ def judge(
     measure: bool = False,
     step_alone: bool = False,
     progress: Progress | None = None,
+    at_once: int = CHUNK,
 ) -> Iterator[Judged]:
     """What becomes of replies, in their order. `step_alone`: judge strategy and arguments without the program, too."""
     asked = {question.id: question for question in questions}
-    for start in range(0, len(replies), CHUNK):
-        chunk = replies[start : start + CHUNK]
+    for start in range(0, len(replies), at_once):
+        chunk = replies[start : start + at_once]
         answered = [(reply.text, asked[reply.question].task) for reply in chunk]
         reports = scorer.score_many(answered, measure=measure)
         steps: Sequence[ScoreReport | None] = [None] * len(chunk)
@@ -128,7 +129,7 @@ def judge(
                 step=step,
             )
         if progress:
-            progress(min(start + CHUNK, len(replies)), len(replies))
+            progress(min(start + at_once, len(replies)), len(replies))
 
 
 def _judge_steps(

@@ -26,6 +26,8 @@ from stepTP.learn.vocabulary import PAD, Vocabulary
 from stepTP.rewards.shaping import DEFAULT, Shaping, reward
 from stepTP.verify.report import ScoreReport
 
+_LAST = 3  # rounds that tell how long the next may take
+
 
 class Scores(Protocol):
     """What a scorer does, as far as it is needed here."""
@@ -90,17 +92,19 @@ class Reinforcement:
     ) -> list[dict[str, Any]]:
         """The history: of each round its mean reward, the share of answers that reach each stage, and times."""
         start = time.monotonic()
-        longest = 0.0  # a round that would not end in time is not begun
         while rounds is None or len(self.history) < rounds:
-            begun = time.monotonic()
-            if seconds is not None and begun - start + longest > seconds:
-                break
+            if seconds is not None and time.monotonic() - start + self.expected_s > seconds:
+                break  # a round that would not end in time is not begun
             entry = self._round(len(self.history))
-            longest = max(longest, time.monotonic() - begun)
             self.history.append(entry)
             if told:
                 told(entry)
         return self.history
+
+    @property
+    def expected_s(self) -> float:
+        """What a round may take: as long as the longest of the last ones."""
+        return max((sum(entry["seconds"].values()) for entry in self.history[-_LAST:]), default=0.0)
 
     def _round(self, number: int) -> dict[str, Any]:
         times = [time.monotonic()]

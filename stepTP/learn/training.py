@@ -84,6 +84,7 @@ class Trainer:
             for group in self.optimiser.param_groups:
                 warm = min(1.0, (progress.step + 1) / plan.warm_up)
                 group["lr"] = plan.rate * warm * (1 - progress.share(plan))
+            torch.manual_seed(int.from_bytes(digest("step", plan.seed, progress.step)[:4], "big"))  # of dropout
             loss, said = self._loss(ids, weights)
             self.optimiser.zero_grad(set_to_none=True)
             loss.backward()

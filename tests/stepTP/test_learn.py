@@ -15,6 +15,7 @@ from leir.canonical import state_id
 from leir.parser import parse
 from stepTP.answer import NotAnAnswer, read_answer, write_answer
 from stepTP.evaluate.questions import EvaluationError, questions_of
+from stepTP.learn.carrying import pack, unpack
 from stepTP.learn.decoding import Automaton, Constraint, Seen, decode
 from stepTP.learn.examples import (
     Example,
@@ -290,7 +291,7 @@ def test_it_learns_what_it_is_shown(
 def test_slices_give_what_one_run_gives(rows: list[StepRow], vocabulary: Vocabulary, tmp_path: Path) -> None:
     examples = examples_of(rows, vocabulary, Form())
     plan = Plan(steps=6, batch_tokens=300, warm_up=2)
-    shape = Shape(vocabulary.size, **SIZES["tiny"])
+    shape = Shape(vocabulary.size, **{**SIZES["tiny"], "dropout": 0.2})
     whole = Trainer(vocabulary, shape, plan, "cpu")
     whole.train(examples)
     part = Trainer(vocabulary, shape, plan, "cpu")
@@ -304,6 +305,22 @@ def test_slices_give_what_one_run_gives(rows: list[StepRow], vocabulary: Vocabul
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, part.model.state_dict()[name]), name
     assert [p.name for p in tmp_path.iterdir()] == ["checkpoint.pt"]
+
+
+def test_a_decoder_survives_small_files(vocabulary: Vocabulary, rows: list[StepRow], tmp_path: Path) -> None:
+    """In bf16, and without the optimiser's state: close to what it was, and ready to go on."""
+    trainer = Trainer(vocabulary, Shape(vocabulary.size, **SIZES["tiny"]), Plan(steps=2, batch_tokens=300), "cpu")
+    trainer.train(examples_of(rows, vocabulary, Form()))
+    (tmp_path / "decoder.part.99").write_bytes(b"of another")
+    files = pack(trainer, tmp_path, 100_000)
+    assert sorted(tmp_path.iterdir()) == files and len(files) > 2
+    assert all(file.stat().st_size <= 100_000 for file in files)
+    again = unpack(tmp_path, "cpu")
+    assert (again.progress, again.plan, again.vocabulary.words) == (
+        trainer.progress, trainer.plan, trainer.vocabulary.words,
+    )  # fmt: skip
+    for name, weight in trainer.model.state_dict().items():
+        assert torch.allclose(weight, again.model.state_dict()[name], rtol=2**-8, atol=0), name
 
 
 def test_a_plan_ends(vocabulary: Vocabulary, rows: list[StepRow]) -> None:
@@ -386,6 +403,7 @@ def test_grpo_moves_towards_what_is_rewarded(
     assert any(measure for *_, measure in scorer.asked)
     assert len(set(scorer.asked)) == len(scorer.asked)  # nothing is scored twice
     assert max(h["reward"] for h in history) <= 1
+    assert run.expected_s > 0
     assert run.run(seconds=0.0) == history  # a round that would not end in time is not begun
 
 

@@ -1,0 +1,342 @@
+"""A course: several decoders learn from a run, one after the other, are examined and reinforced, in calls of minutes.
+
+Each call does what is left, until its seconds are over. All it knows lies in a folder: lessons as tokens, checkpoints,
+replies, scores, and `train.json`, so that the next call goes on, after a kill too. The seconds of a stage are of
+training, over all calls. Examinations are decoded on the device when a stage ends, and scored by worker processes while
+the next one trains.
+"""
+
+import gzip
+import json
+import pickle
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from stepTP.evaluate.metrics import Judged, summarise
+from stepTP.evaluate.questions import Question, Reply, read_lines
+from stepTP.evaluate.single import judge
+from stepTP.learn.examples import Example, Form, with_other_answers
+from stepTP.learn.trial import Parts, replies_of, vocabulary_of
+from stepTP.learn.vocabulary import Vocabulary
+from stepTP.records import StepRow
+from stepTP.verify.scorer import Scorer
+
+SHARES = {"reasoning": 0.4, "leir": 0.2, "shuffled": 0.2, "tir": 0.2}  # of the seconds of training
+FORMS = {
+    "leir": Form(),
+    "shuffled": Form(),
+    "reasoning": Form(reasoning=True),
+    "tir": Form(program=False, spelling="tir"),
+}
+MOST = {"leir": 400, "shuffled": 400, "reasoning": 900, "tir": 120}  # tokens of an answer
+ORDER = ("untrained", "reasoning", "leir", "shuffled", "tir", "grpo")
+DECODING_S = 30.0  # that an examination may take on the device; none is begun with less time left
+ENDING_S = 8.0  # for the files of a call
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`train_s`, `grpo_s`: seconds of all decoders together, and of reinforcement. `pupil`: whom it reinforces.
+
+    `questions`: states of held-out families; half as many of known families, and of states that were learnt.
+    """
+
+    train_s: float = 840.0
+    grpo_s: float = 360.0
+    stages: tuple[str, ...] = ORDER
+    pupil: str = "reasoning"
+    size: str = "small"
+    questions: int = 256
+    batch_tokens: int = 32768
+    longest: int = 1536
+    most: int = 1000
+    states: int = 32
+    samples: int = 8
+    steps: int | None = None
+    device: str = "cuda"
+    workers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What one decoder learns. `shown`: states in another spelling."""
+
+    form: Form
+    vocabulary: Vocabulary
+    examples: list[Example]
+    shown: Mapping[str, str] | None
+
+
+Encode = Callable[[Sequence[StepRow], Vocabulary, Form, Mapping[str, str] | None], list[Example]]
+
+
+@dataclass
+class Course:
+    """One call. `encode`: examples of rows, by as many processes as there are; `spell`: texts of states as TIR."""
+
+    folder: Path
+    parts: Parts
+    settings: Settings
+    scorer: Scorer
+    encode: Encode
+    spell: Callable[[Iterable[str]], Mapping[str, str]]
+    ends: float
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        known = self.folder / "train.json"
+        empty: dict[str, Any] = {"about": {}, "trained": {}, "evaluated": {}, "grpo": {}, "errors": {}}
+        self.told = json.loads(known.read_text()) if known.is_file() else empty
+        self._scoring = ThreadPoolExecutor(1)
+        self._spelling = ThreadPoolExecutor(1)
+        self._pending: list[Future[None]] = []
+        self._spelled: Future[Mapping[str, str]] | None = None
+        self._lessons: dict[str, Lesson] = {}
+        half = max(1, self.settings.questions // 2)
+        self.questions = self.parts.questions(self.settings.questions)
+        self.practice = self.parts.practice(None)
+        self.exams: dict[str, list[Question]] = {
+            "": self.questions,
+            "samples": self.questions[: max(1, half // 2)],
+            "seen": self.practice[:half],
+            "known-families": self.parts.known_questions(half),
+        }
+
+    def left(self) -> float:
+        return self.ends - time.monotonic()
+
+    def run(self) -> bool:
+        """Does what is left; whether nothing is. What goes wrong in a stage is noted, and the others go on."""
+        if "tir" in self.settings.stages and not self._file("tir", "lesson").is_file():
+            states = [q.task.state for q in self.questions] + [row.leir_before for row in self.parts.learnt]
+            self._spelled = self._spelling.submit(self.spell, states)  # while the first decoder trains
+        whole = True
+        for name in (name for name in ORDER if name in self.settings.stages):
+            self.told["errors"].pop(name, None)
+            whole &= self._guarded(name, lambda name=name: self._stage(name))
+        for future in self._pending:
+            try:
+                future.result(timeout=max(0.1, self.left() - ENDING_S))
+            except TimeoutError:
+                whole = False
+        return whole and self._is_scored()
+
+    def close(self) -> None:
+        self._scoring.shutdown(wait=False, cancel_futures=True)
+        self._spelling.shutdown(wait=False, cancel_futures=True)
+
+    def _guarded(self, name: str, work: Callable[[], bool]) -> bool:
+        try:
+            return work()
+        except Exception as error:
+            self._note("errors", name, f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=8)}")
+            return False
+
+    def _stage(self, name: str) -> bool:
+        """One decoder, as far as the time goes; whether it is done."""
+        if self.left() < DECODING_S and not self._is_answered(name):
+            return False
+        if name == "grpo":
+            return self._reinforce()
+        return self._learn(name)
+
+    def _learn(self, name: str) -> bool:
+        from stepTP.learn.training import Trainer
+
+        if self._is_answered(name):
+            self._examine(name, None, name)
+            return True
+        lesson = self._lesson("leir" if name == "untrained" else name)
+        trainer = self._trainer(name, lesson)
+        seconds = self._seconds(name)
+        if name != "untrained" and trainer.progress.share(trainer.plan) < 1:
+            trainer.train(lesson.examples, min(seconds, self.left() - DECODING_S))
+            trainer.save(self.folder / name)
+            self._note("trained", name, _progress(trainer, lesson))
+            if trainer.progress.share(trainer.plan) < 1:
+                return False
+        assert isinstance(trainer, Trainer)
+        self._examine(name, trainer.model, name)
+        return self._is_answered(name)
+
+    def _trainer(self, name: str, lesson: Lesson) -> Any:
+        from stepTP.learn.model import SIZES, Shape
+        from stepTP.learn.training import Plan, Trainer
+
+        settings = self.settings
+        if (self.folder / name / "checkpoint.pt").is_file():
+            return Trainer.load(self.folder / name, settings.device)
+        longest = settings.longest if lesson.form.spelling == "leir" else settings.longest * 4 // 3
+        plan = Plan(self._seconds(name), settings.steps, batch_tokens=settings.batch_tokens, longest=longest)
+        sizes = {**SIZES[settings.size], "longest": max(4096, longest)}
+        return Trainer(lesson.vocabulary, Shape(lesson.vocabulary.size, **sizes), plan, settings.device)
+
+    def _seconds(self, name: str) -> float:
+        """Of training: a stage that is left out gives its share to the others."""
+        total = sum(share for stage, share in SHARES.items() if stage in self.settings.stages)
+        return max(1.0, SHARES.get(name, 0.0) / max(total, 1e-9) * self.settings.train_s)
+
+    def _lesson(self, name: str) -> Lesson:
+        """The lesson of a stage: made once, and kept."""
+        if name in self._lessons:
+            return self._lessons[name]
+        file = self._file("leir" if name == "shuffled" else name, "lesson")
+        if file.is_file():
+            lesson: Lesson = pickle.loads(file.read_bytes())  # our own
+        else:
+            form = FORMS["leir" if name == "shuffled" else name]
+            shown = self._spelled.result() if form.spelling != "leir" and self._spelled is not None else None
+            vocabulary = vocabulary_of(self.parts.learnt, form, shown)
+            lesson = Lesson(form, vocabulary, self.encode(self.parts.learnt, vocabulary, form, shown), shown)
+            beside = file.with_suffix(".part")
+            beside.write_bytes(pickle.dumps(lesson))
+            beside.replace(file)
+        if name == "shuffled":
+            lesson = replace(lesson, examples=with_other_answers(lesson.examples, lesson.vocabulary))
+        self._lessons[name] = lesson
+        return lesson
+
+    def _exams_of(self, name: str) -> tuple[str, ...]:
+        return ("", "samples", "seen", "known-families") if name in (self.settings.pupil, "grpo", "leir") else ("",)
+
+    def _examine(self, name: str, model: Any, stage: str) -> None:
+        """Replies now, as far as the time goes; scores by and by, while something else runs."""
+        from stepTP.learn.decoding import Automaton
+
+        lesson_name = {"untrained": "leir", "grpo": self.settings.pupil}.get(stage, stage)
+        form = FORMS[lesson_name]
+        for exam in self._exams_of(stage):
+            called = f"{name}-{exam}" if exam else name
+            questions = [
+                q.model_copy(update={"task": q.task.model_copy(update={"needs_leir": form.program})})
+                for q in self.exams[exam]
+            ]
+            if not questions or called in self.told["evaluated"]:
+                continue
+            file = self._file(called, "replies")
+            if not file.is_file():
+                if self.left() < DECODING_S:
+                    return
+                lesson = self._lesson(lesson_name)
+                most = min(self.settings.most, MOST[lesson_name])
+                samples = 4 if exam == "samples" else 1
+                automaton = Automaton(lesson.vocabulary, "schema", form.program)
+                temperature = 0.8 if samples > 1 else 0.0
+                replies = replies_of(
+                    model, lesson.vocabulary, automaton, questions, most, form, samples, temperature, lesson.shown
+                )
+                _write_lines(file, replies)
+            self._pending.append(self._scoring.submit(self._score, called, questions, form.program))
+
+    def _score(self, name: str, questions: Sequence[Question], program: bool) -> None:
+        def work() -> bool:
+            replies = list(read_lines(self._file(name, "replies"), Reply))
+            begun = time.monotonic()
+            judged = list(judge(questions, replies, self.scorer, step_alone=program, at_once=max(1, len(replies))))
+            _write_lines(self._file(name, "scores"), judged)
+            self._note("evaluated", name, {"score_s": round(time.monotonic() - begun, 1), **summarise(judged)})
+            return True
+
+        self._guarded(f"score {name}", work)
+
+    def _reinforce(self) -> bool:
+        """GRPO of the pupil, round after round, from where the last call left it."""
+        from stepTP.learn.decoding import Automaton
+        from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
+        from stepTP.learn.training import Trainer
+
+        settings = self.settings
+        if not self._is_answered(settings.pupil):
+            return False
+        if self._is_answered("grpo"):
+            self._examine("grpo", None, "grpo")
+            return True
+        lesson = self._lesson(settings.pupil)
+        place = next(name for name in ("grpo", settings.pupil) if (self.folder / name / "checkpoint.pt").is_file())
+        trainer = Trainer.load(self.folder / place, settings.device)
+        automaton = Automaton(lesson.vocabulary, "schema", True)
+        plan = GrpoPlan(states=settings.states, samples=settings.samples, most=min(settings.most, MOST[settings.pupil]))
+        run = Reinforcement(trainer.model, lesson.vocabulary, automaton, self.practice, self.scorer, plan)
+        before = self.told["grpo"].get("rounds", [])
+        run.history = list(before)
+        spent = self.told["grpo"].get("seconds", 0.0)
+        begun = time.monotonic()
+        run.run(
+            min(settings.grpo_s - spent, self.left() - 2 * DECODING_S),
+            told=lambda _: self._note("grpo", "rounds", [*run.history]),
+        )
+        trainer.save(self.folder / "grpo")
+        self._note("grpo", "seconds", round(spent + time.monotonic() - begun, 1))
+        if self.told["grpo"]["seconds"] + run.expected_s < settings.grpo_s:
+            return False
+        self._examine("grpo", deepcopy(trainer.model), "grpo")
+        return self._is_answered("grpo")
+
+    def _is_answered(self, stage: str) -> bool:
+        """Whether all examinations of a stage have their replies."""
+        names = [f"{stage}-{exam}" if exam else stage for exam in self._exams_of(stage) if self.exams[exam]]
+        return all(self._file(name, "replies").is_file() for name in names)
+
+    def _is_scored(self) -> bool:
+        return all(
+            (f"{stage}-{exam}" if exam else stage) in self.told["evaluated"]
+            for stage in self.settings.stages
+            for exam in self._exams_of(stage)
+            if self.exams[exam]
+        )
+
+    def _file(self, name: str, kind: str) -> Path:
+        return self.folder / f"{kind}-{name}.{'pickle' if kind == 'lesson' else 'jsonl'}"
+
+    def _note(self, section: str, name: str, value: Any) -> None:
+        self.told[section][name] = value
+        beside = self.folder / "train.part"
+        beside.write_text(json.dumps(self.told, indent=1) + "\n", encoding="utf-8")
+        beside.replace(self.folder / "train.json")
+        print(f"{self.left():6.1f} s left  {section} {name}: {_short(value)}", flush=True)
+
+
+def answers_of(folder: Path) -> bytes:
+    """All replies and scores of a course's folder, as one packed file of lines with the examination's name."""
+    lines: list[str] = []
+    for file in sorted([*folder.glob("replies-*.jsonl"), *folder.glob("scores-*.jsonl")]):
+        kind, _, name = file.stem.partition("-")
+        found = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        lines += (json.dumps({"exam": name, "kind": kind, **line}) for line in found)
+    return gzip.compress("\n".join(lines).encode(), mtime=0)
+
+
+def _write_lines(file: Path, entries: Sequence[Reply] | Sequence[Judged]) -> None:
+    beside = file.with_suffix(".part")
+    beside.write_text("".join(entry.model_dump_json() + "\n" for entry in entries), encoding="utf-8")
+    beside.replace(file)
+
+
+def _progress(trainer: Any, lesson: Lesson) -> dict[str, Any]:
+    progress, tokens = trainer.progress, [len(one.tokens) for one in lesson.examples]
+    losses = progress.losses
+    step = max(1, len(losses) // 60)
+    return {
+        "parameters": trainer.model.parameters_count(), "vocabulary": lesson.vocabulary.size,
+        "examples": len(lesson.examples), "too_long": sum(size > trainer.plan.longest for size in tokens),
+        "tokens_an_example": round(sum(tokens) / len(tokens), 1),
+        "tokens_an_answer": round(sum(len(e.tokens) - e.asked for e in lesson.examples) / len(tokens), 1),
+        "steps": progress.step, "epochs": progress.epoch, "seconds": round(progress.seconds, 1),
+        "of_plan": round(progress.share(trainer.plan), 3),
+        "tokens_a_second": round(progress.tokens / max(progress.seconds, 1e-9)), "losses": losses[::step],
+    }  # fmt: skip
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and "rates" in value:
+        return f"{ {name: e['value'] for name, e in value['rates'].items()} } in {value['score_s']} s"
+    if isinstance(value, list) and value:
+        value = value[-1]
+    return str(value)[:400]
