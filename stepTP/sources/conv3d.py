@@ -21,6 +21,12 @@ _ENDS = {
     "plain": "x",
 }
 
+_GATES = {
+    "gate_first": ("gate = torch.sigmoid(self.gate(x))", "x = self.conv(x) * gate"),
+    "both": ("x, gate = self.conv(x), self.gate(x)", "x = x * torch.sigmoid(gate)"),
+    "sum": ("x, gate = self.conv(x), self.gate(x)", "x = x + F.relu(gate)"),
+}
+
 
 def write(draw: Draw) -> str:
     """Kernel, stride, padding, bias, gate; an activation or a chain; a reduction, a pool or a bias at the end."""
@@ -40,7 +46,7 @@ def write(draw: Draw) -> str:
     first = ["x = self.conv(x)"]
     if draw.choose("gate", (False, True, False)):
         state.append(f"self.gate = nn.Conv3d(in_channels, out_channels, {kernel}{stride}{padding}{bias})")
-        first = ["gate = torch.sigmoid(self.gate(x))", "x = self.conv(x) * gate"]
+        first = list(_GATES[draw.choose("gating", tuple(_GATES))])
     middle = [f"x = {activation(draw)}"] if draw.choose("middle", ("activation", "steps")) == "activation" else []
     return program_text(
         constants,

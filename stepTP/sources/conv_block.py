@@ -12,6 +12,13 @@ from stepTP.sources.text import program_text
 
 _ENDS = ("activation", "residual", "max_pool", "avg_pool", "global_mean", "bias", "second", "gate")
 
+_GATES = {
+    "gate_first": ("gate = torch.sigmoid(self.gate(inputs))", "x = self.conv(inputs) * gate"),
+    "both": ("x, gate = self.conv(inputs), self.gate(inputs)", "x = x * torch.sigmoid(gate)"),
+    "tanh": ("x, gate = self.conv(inputs), self.gate(inputs)", "x = torch.tanh(x) * torch.sigmoid(gate)"),
+    "maximum": ("x, gate = self.conv(inputs), self.gate(inputs)", "x = torch.maximum(x, gate)"),
+}
+
 
 def write(draw: Draw) -> str:
     """One convolution (stride, padding, dilation, groups), perhaps a gate and a norm, an activation, a pool, a skip."""
@@ -34,7 +41,7 @@ def write(draw: Draw) -> str:
     body = ["x = self.conv(inputs)"]
     if gated:
         state.append(f"self.gate = nn.Conv2d(in_channels, out_channels, kernel_size, stride=stride{options})")
-        body = ["gate = torch.sigmoid(self.gate(inputs))", "x = self.conv(inputs) * gate"]
+        body = list(_GATES[draw.choose("gating", tuple(_GATES))])
     norm = draw.choose("norm", ("none", "none", "batch", "group", "scale"))
     if norm == "scale":
         state.append("self.scale = nn.Parameter(1.0 + 0.1 * torch.randn(out_channels, 1, 1))")
