@@ -19,10 +19,14 @@ VIEWS: dict[str, Callable[[StepKey], str]] = {
 
 
 def balance(
-    before: Sequence[StepKey], after: Sequence[StepKey], dropped: Iterable[Dropped], settings: Filter
+    before: Sequence[StepKey],
+    after: Sequence[StepKey],
+    dropped: Iterable[Dropped],
+    settings: Filter,
+    strategies: Iterable[str] = (),
 ) -> dict[str, Any]:
     """`{views: {view: {name: {before, after}}}, entropy_bits: {view: {before, after}}, dropped: {cause: rows},
-    outside: [what is not as wanted]}`."""
+    outside: [what is not as wanted]}`. `strategies`: all that a build uses, as one may have no row."""
     sides = {"before": before, "after": after}
     counts = {view: {side: Counter(map(key, steps)) for side, steps in sides.items()} for view, key in VIEWS.items()}
     return {
@@ -34,16 +38,17 @@ def balance(
             view: {side: round(entropy(found[side].values()), 4) for side in sides} for view, found in counts.items()
         },
         "dropped": dict(sorted(Counter(drop.cause for drop in dropped).items())),
-        "outside": outside(counts["strategy"]["after"], settings),
+        "outside": outside(counts["strategy"]["after"], settings, strategies),
     }
 
 
-def outside(counts: Counter[str], settings: Filter) -> list[str]:
+def outside(counts: Counter[str], settings: Filter, strategies: Iterable[str]) -> list[str]:
     """One sentence on each strategy whose rows are not as many as wanted."""
     total = counts.total()
     found: list[str] = []
-    for name, count in sorted(counts.items()):
-        share = count / total
+    for name in sorted({*counts, *strategies}):
+        count = counts[name]
+        share = count / total if total else 0.0
         if settings.min_share is not None and share < settings.min_share:
             found.append(f"{name} has {count} of {total} rows, {share:.2%}: less than {settings.min_share:.2%}")
         if settings.max_share is not None and share > settings.max_share:

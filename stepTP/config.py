@@ -103,7 +103,7 @@ class Filter(_Section):
     cap_per_strategy: int | None = Field(default=None, ge=1)  # rows of one strategy in all
     caps: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)  # the same of these strategies
     max_share: float | None = Field(default=None, gt=0, le=1)  # of all rows, of a strategy that is not in `whole`
-    min_share: float | None = Field(default=None, ge=0, lt=1)  # checked alone: rows are not made up
+    min_share: float | None = Field(default=None, ge=0, lt=1)  # of all rows, of the rarest: others are capped for it
     min_rows: int | None = Field(default=None, ge=1)  # of a strategy; checked alone
     refusals_per_fact: int = Field(default=200, ge=1)  # refusals kept of each fact of each strategy
 

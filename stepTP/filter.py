@@ -8,8 +8,9 @@ the hash of the row, never by where it stands, so that another order of shards k
 2. `drop_leaks`: what a stronger split has (test, then validation) leaves the others, up to names and sizes.
 3. `drop_near_duplicates`: a few rows of each step on programs that are equal up to names and sizes.
 4. `cap_steps_back`: steps that take others back are at most a share of each strategy's.
-5. `cap_strategies`: easy strategies are capped, those in `whole` are not. Of a strategy with too many rows, families,
-   depths and lengths give one row each in turn.
+5. `cap_strategies`: easy strategies are capped, those in `whole` are not: so that none has more than its share of the
+   rows, and the rarest has at least its own. Of a strategy with too many rows, families, depths and lengths give one
+   row each in turn.
 """
 
 import math
@@ -174,21 +175,30 @@ def length_of(step: StepKey) -> str:
 
 
 def _cap_of_share(counts: Counter[str], settings: Filter) -> int | None:
-    """The largest cap with which no capped strategy has more than `max_share` of all rows; None: no cap is asked for.
+    """The largest cap with which no capped strategy has more than `max_share` of all rows, and the rarest strategy has
+    `min_share`; None: no cap is asked for.
 
-    Where there are too few strategies for that, all have as many rows as the rarest.
+    Where there are too few strategies for the first, all have as many rows as the rarest; what no cap gives the rarest
+    is not asked for.
     """
-    if settings.max_share is None or not counts:
+    if not counts or (settings.max_share is None and settings.min_share is None):
         return None
     fixed = sum(count for name, count in counts.items() if name in settings.whole)
     capped = [min(n, settings.caps.get(name, n)) for name, n in counts.items() if name not in settings.whole]
+    low, high = min(capped, default=0), max(capped, default=0)
+    most = 1.0 if settings.max_share is None else settings.max_share
 
-    most = settings.max_share
+    def total(cap: int) -> int:
+        return fixed + sum(min(count, cap) for count in capped)
+
+    rarest = min(low, *(count for name, count in counts.items() if name in settings.whole), high)
+    least = settings.min_share or 0.0
+    if rarest < least * total(low):
+        least = 0.0
 
     def fits(cap: int) -> bool:
-        return cap <= most * (fixed + sum(min(count, cap) for count in capped))
+        return cap <= most * total(cap) and rarest >= least * total(cap)
 
-    low, high = min(capped, default=0), max(capped, default=0)
     if fits(high):
         return high
     while low < high - 1:

@@ -31,6 +31,7 @@ from stepTP.records import (
     to_line,
 )
 from stepTP.rows import dropped_row
+from strategies import catalog
 
 OUTPUTS = (*(f"{name}.jsonl" for name in CONFIGS), "balance.json", "schema.json")
 _STILL_TEACH = "strategy-cap"  # a strategy has enough rows; beside others, a step of it still says something
@@ -78,7 +79,8 @@ def _choose(config: Config, files: Iterable[Path]) -> Chosen:
     kept, dropped = select(keys, config.filter)
     gone = {drop.step.id for drop in dropped if drop.cause != _STILL_TEACH}
     negatives = select_refusals(refusals, config.filter)
-    table = balance(keys, kept, dropped, config.filter)
+    used = catalog.names() if config.walk.strategies == "all" else config.walk.strategies
+    table = balance(keys, kept, dropped, config.filter, used)
     table["refusals"] = {"before": len(refusals), "after": len(negatives)}
     return Chosen(
         {drop.step.id: drop for drop in dropped},

@@ -100,6 +100,14 @@ def test_too_few_strategies_for_a_share_all_get_as_many_as_the_rarest() -> None:
     assert Counter(k.strategy for k in select(steps, Filter(max_share=0.1))[0]) == {"a": 20, "b": 20}
 
 
+def test_the_rarest_strategy_has_its_share() -> None:
+    steps = [k for name, count in (("a", 900), ("b", 400), ("c", 30), ("hard", 50)) for k in many(name, count)]
+    kept = Counter(k.strategy for k in select(steps, Filter(min_share=0.1, whole=("hard",)))[0])
+    assert kept == {"a": 110, "b": 110, "c": 30, "hard": 50}  # a tenth of 300
+    kept = Counter(k.strategy for k in select(steps, Filter(min_share=0.3, max_share=0.5, whole=("hard",)))[0])
+    assert kept["a"] == 400 + 30 + 50  # no cap gives c three tenths: only the half is asked for
+
+
 def test_families_depths_and_lengths_take_turns() -> None:
     steps = [*many("a", 80, family="big"), *many("a", 5, family="small"), *many("a", 5, family="big", depth=4),
              *many("a", 5, family="big", length=9000)]  # fmt: skip
@@ -140,14 +148,14 @@ def test_refusals_are_so_many_of_each_fact_and_families_take_turns() -> None:
 def test_the_table_counts_both_sides_and_says_what_is_not_as_wanted() -> None:
     settings = Filter(near_duplicates=3, min_rows=4, min_share=0.45, max_share=0.55)
     steps = keys()
-    kept, dropped = select(steps, settings.model_copy(update={"max_share": None}))
-    table = balance(steps, kept, dropped, settings)
+    kept, dropped = select(steps, settings.model_copy(update={"max_share": None, "min_share": None}))
+    table = balance(steps, kept, dropped, settings, ("fuse", "split", "tile"))
     assert table["views"]["strategy"] == {"fuse": {"before": 5, "after": 4}, "split": {"before": 8, "after": 3}}
     assert table["views"]["family"]["c"]["before"] == 1
     assert table["dropped"] == {"double": 1, "near-duplicate": 5}
     assert table["entropy_bits"]["strategy"] == {"before": 0.9612, "after": 0.9852}
     assert [sentence.split(":")[1] for sentence in table["outside"]] == [
-        " more than 55.00%", " less than 45.00%", " fewer than 4"
+        " more than 55.00%", " less than 45.00%", " fewer than 4", " less than 45.00%", " fewer than 4"
     ]  # fmt: skip
 
 
