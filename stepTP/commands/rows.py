@@ -33,7 +33,7 @@ def verify(
     """Compile and run the program of every step again, against its PyTorch source. Exit code 1 if one fails."""
     from pydantic import ValidationError
 
-    from stepTP.config import Config, Verify
+    from stepTP.config import Verify
     from stepTP.publish.published import identity_of
     from stepTP.verify.devices import cuda_devices
     from stepTP.verify.pool import Pool
@@ -46,7 +46,7 @@ def verify(
         raise InputError(f"{where}: no CUDA device here: give --target llvm, or verify where there is a GPU")
     begun = identity_of(where) if where.is_dir() else None
     try:
-        draws = draws or (Config.model_validate(begun.config).verify.draws if begun else 1)
+        draws = draws or (Verify.model_validate(begun.config.get("verify", {})).draws if begun else 1)
         settings = Verify.model_validate({"targets": targets, "draws": draws})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

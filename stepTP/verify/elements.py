@@ -196,7 +196,8 @@ class Elements:
                 self.summed, self.sums = summed, known
                 rounded = log_of_roundings(self.cost * self.terms, self.format)
                 least = self.format.smallest * summed.count * 2.0**_ABOVE_UNDERFLOW
-                self.log_error = np.where(self.value > least, known.log_error(self.value) + rounded, np.inf)
+                found = tolerance.unless_overflow(known.log_error(self.value) + rounded, self.value, self.format)
+                self.log_error = np.where(self.value > least, found, np.inf)
             return
         old = Running(self.value[where], self.error[where], self.magnitude[where])
         count = whole(1.0, 0.0).sum(axis=axes, keepdims=True)

@@ -119,7 +119,7 @@ class Sums:
 
 def sum_log_error(value: Array, log_error: Number) -> Array:
     """exp(l) * t of terms t: what their sum, divided by the sum of the terms, has as a factor at most."""
-    return value * np.exp(np.minimum(log_error, _LARGEST_LOG))
+    return np.where(np.isinf(log_error), np.inf, value * np.exp(np.minimum(log_error, _LARGEST_LOG)))
 
 
 def rest_of(terms: Array, axes: tuple[int, ...]) -> Array:
@@ -139,6 +139,7 @@ def share_error(p: Number, own: Number, mean: Number, largest: Number, rest: Num
     shrunk = np.exp(-np.add(own, largest))
     least = np.minimum(p + q * shrunk, q + p * shrunk)
     inside = np.where(least > 0, p * q * -np.expm1(-np.add(own, largest)) / np.where(least > 0, least, 1.0), 1.0)
+    inside = np.where(np.isinf(np.add(own, largest)), np.inf, inside)  # infinity over infinity is no share
     return np.minimum(inside, p * np.expm1(np.add(own, mean)))
 
 

@@ -82,8 +82,9 @@ class Running:
     """A value with its bound; see the module's description. All parts broadcast together.
 
     `gridded`: all terms are exact multiples of the type's g. `from_exp`: a product with a value of exp. `log_error`: of
-    a positive value, a bound on |log(x~/x)| but for underflow; it may be finite where E is larger than x. Booleans are
-    values 0 and 1 whose error is 1 where they are uncertain. `settled` makes the whole bound the error.
+    a positive value, a bound on |log(x~/x)| but for underflow; it may be finite where E is larger than x, not where x
+    overflows. Booleans are values 0 and 1 whose error is 1 where they are uncertain. `settled` makes the whole bound
+    the error.
     """
 
     value: Number
@@ -231,8 +232,18 @@ def monotone(f: Callable[[Number], Number], a: Running, format: Format, low: flo
         carried = np.where(np.asarray(a.value) > format.smallest * 2.0**40, np.fmin(carried, a.log_error), carried)
     result = _rounded_once(Running(value, carried, np.abs(value)), CALL_ROUNDINGS, carried, format)
     if f is np.exp:
-        return replace(result, from_exp=True, log_error=a.error - math.log1p(-CALL_ROUNDINGS * format.roundoff))
+        log_error = a.error - math.log1p(-CALL_ROUNDINGS * format.roundoff)
+        return replace(result, from_exp=True, log_error=unless_overflow(log_error, value, format))
     return result
+
+
+def unless_overflow(log_error: Number, value: Number, format: Format) -> Array:
+    """The log error of positive values; infinite where they reach beyond the largest number, and so become infinite.
+
+    An error by more than a factor of e counts as one of e. Those are of scores whose exp a program takes relative to
+    the largest that it has found itself, so that they do not overflow for being off.
+    """
+    return np.where(value * np.exp(np.minimum(log_error, 1.0)) <= format.largest, log_error, np.inf)
 
 
 def square_root(a: Running, format: Format) -> Running:
@@ -287,7 +298,9 @@ def stored(a: Running, computed: Format | None, kept: Format | None) -> Running:
     on_grid = (np.asarray(a.error) == 0) & _on_grid(a.value, kept)
     if np.all(on_grid):
         return replace(a, gridded=on_grid)
-    log_error = None if a.log_error is None else a.log_error - math.log1p(-kept.roundoff)
+    log_error = a.log_error
+    if log_error is not None:
+        log_error = unless_overflow(log_error - math.log1p(-kept.roundoff), a.value, kept)
     return _rounded_once(replace(a, gridded=on_grid, log_error=log_error), 1.0, a.error, kept)
 
 

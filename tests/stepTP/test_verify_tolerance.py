@@ -192,6 +192,28 @@ def test_conditioning_near_a_singularity_widens_the_bound_there_only() -> None:
     assert result.error[1] < 1e-5 * abs(result.value[1])
 
 
+OVERFLOWING = {
+    "a logarithm": "in A_2;out C_2;L^2_i[D_i=exp(A_i);]L^2_i[C_i=log(D_i);]",
+    "a logarithm of a sum": "in A_2;out C_2;L^{2,3}_{i,k}[D_i+=exp(A_i);]L^2_i[C_i=log(D_i);]",
+    "a logarithm of a sum of f16": (
+        "in A_2;out C_2;D^{f16,g}_{2,3};L^{2,3}_{i,k}[D_{i,k}=exp(A_i);]L^{2,3}_{i,k}[E_i+=D_{i,k};]"
+        "L^2_i[C_i=log(E_i);]"
+    ),
+    "a share": "in A_2;out C_{2,3};L^{2,3}_{i,k}[D_i+=exp(A_i);]L^{2,3}_{i,k}[C_{i,k}=exp(A_i)/D_i;]",
+}
+
+
+@pytest.mark.parametrize("text", OVERFLOWING.values(), ids=OVERFLOWING)
+def test_what_overflows_on_the_way_has_no_bound_whatever_is_made_of_it(text: str) -> None:
+    largest = 11.0 if "f16" in text else 88.0 if "+=" in text else 88.72
+    a = np.array([3.5 + largest, 0.9 * largest], F32)
+    result = bounds(text, A=a)
+    found = interpret(parse(text), {"A": a})["C"]
+    assert not np.isfinite(found[0]).any()
+    assert np.isinf(result.error[0]).all()
+    assert np.all(np.abs(found[1] - result.value[1]) <= result.error[1]) and np.all(result.error[1] < 1e-2)
+
+
 def test_an_exact_infinity_inside_does_no_harm() -> None:
     text = (
         "in A_4;out C_4;L^4_i[D_i=if_then_else(A_i>0.0,A_i,-inf);]L^4_i[E max=D_i;]L^4_i[F+=exp(D_i-E);]"

@@ -99,3 +99,65 @@ def test_quickstart(tmp_path: Path) -> None:
     assert contents(folder) == before
     assert steptp("replay", folder)["failed"] == []
     assert steptp("verify", folder)["failed"] == []
+
+
+GIVEN = """
+import torch
+from torch import nn
+
+batch_size = 64
+features = 48
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(features)
+        self.dropout = nn.Dropout(0.5)
+        self.linear = nn.Linear(features, 4)
+
+    def forward(self, x):
+        return torch.softmax(self.linear(self.dropout(self.norm(x))), dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(batch_size, features)]
+
+
+def get_init_inputs():
+    return [features]
+"""
+FROM_A_FOLDER = (
+    "name: given\nsources: {families: none, folders: [{path: %s, license: MIT, fit: 20000, eval: true}]}\n"
+    "walk: {depth: 1, breadth: 1, per_strategy: 1, strategies: [loop_split, loop_reorder, online_softmax]}\n"
+    "measure: {targets: [llvm], limit: 2, repeats: 3}\ntokens: false\n"
+)
+
+
+@pytest.mark.slow
+def test_files_of_a_folder_are_built_timed_verified_and_timed_again(tmp_path: Path) -> None:
+    """The run stands alone: it is verified and measured once the folder is gone, at its sizes and at the file's own."""
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "model.py").write_text(GIVEN)
+    (tmp_path / "given.yaml").write_text(FROM_A_FOLDER % (tmp_path / "given"))
+    run = tmp_path / "run"
+    report = steptp("build", tmp_path / "given.yaml", "--out", run, "--workers", "2")
+    assert report["rows"]["programs"] == 1 and report["rows"]["steps"] >= 2 and report["measurements"] >= 3, report
+    (program,) = rows(run / "programs.jsonl")
+    assert "batch_size = 64" not in program["source"]["torch_code"]  # it was made to fit
+    (tmp_path / "given" / "model.py").unlink()
+    assert steptp("verify", run, "--workers", "1") == {"rows": report["rows"]["steps"], "failed": []}
+    measured = steptp("measure", run, "--repeats", "3", "--limit", "3")
+    assert {row["status"] for row in measured if row["subject"] == "program"} == {"ok"}
+    table = rows(run / "measurements.jsonl")
+    eager = [row for row in table if row["subject"] == "eager"]
+    steps = [row for row in table if row["strategy"]]
+    assert (len(eager), len(steps), len(table)) == (1, 2, 4), table  # and the source; none of them twice
+    for row in steps:
+        assert row["timing"]["median_us"] > 0 and row["timing"]["repeats"] == 3
+        for compared in ("speedup_vs_parent", "speedup_vs_source", "speedup_vs_eager"):
+            assert row[compared]["ratio"] > 0 and row[compared]["bin"]
+        assert row["roofline"]["fraction"] <= 1
+    before = (run / "measurements.jsonl").read_bytes()
+    steptp("measure", run, "--repeats", "3", "--limit", "3")
+    assert (run / "measurements.jsonl").read_bytes() == before
