@@ -12,9 +12,10 @@ from leir.analysis.polynomials import TooLarge
 from leir.analysis.types import is_float
 from leir.edit import expression_at, replace_expression_at
 from leir.printer import expression_text
-from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Place, Program, Unary, operands
+from leir.syntax import Access, Binary, Call, Expr, Path, Place, Program, Unary, operands
 from strategies.arithmetic import Setting, setting_at, settings, why_not_arithmetic
-from strategies.base import Fact, Strategy, counted, describe_at, listed, path_text, statement_or_none
+from strategies.base import Fact, Strategy, counted, listed, path_text
+from strategies.openings import an_equation
 from strategies.safety import (
     Form,
     digits_are_kept,
@@ -72,8 +73,7 @@ class Algebraic(Strategy):
         return form
 
     def facts_of_place(self, program: Program) -> Iterator[Fact]:
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        yield from an_equation(program, self.path)
         why = why_not_arithmetic(program, self.place)
         shown = why or f"{expression_text(expression_at(program, self.place))} computes"
         yield Fact("place-is-arithmetic", not why, shown)

@@ -22,9 +22,10 @@ from leir.analysis.types import type_of
 from leir.analysis.values import Ranges
 from leir.edit import dtypes, replace_expression_at
 from leir.printer import expression_text
-from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place, Program, Real, Unary, operands
-from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
+from leir.syntax import Access, Binary, Call, DType, Expr, Path, Place, Program, Real, Unary, operands
+from strategies.base import Fact, Strategy, listed, path_text
 from strategies.bounded import bounded
+from strategies.openings import an_equation
 from strategies.splits import Part, part_at, parts, roundings
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
@@ -139,8 +140,7 @@ class OfFunctions(Strategy):
                 yield cls(path=path, within=part.within, identity=identity, of=of, other=other)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        yield from an_equation(program, self.path)
         part, why = part_at(program, self.path, self.within)
         yield Fact("place-is-a-float", part is not None, why)
         assert part is not None

@@ -38,7 +38,8 @@ from leir.syntax import (
     operands,
     reads,
 )
-from strategies.base import Fact, Strategy, describe_at, listed, path_text, statement_or_none
+from strategies.base import Fact, Strategy, listed, path_text
+from strategies.openings import an_equation
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,7 @@ class Split(Strategy):
         raise NotImplementedError
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        yield from an_equation(program, self.path)
         part, evidence = part_at(program, self.path, self.within)
         yield Fact("place-is-a-float", part is not None, evidence)
         assert part is not None

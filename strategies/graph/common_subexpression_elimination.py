@@ -55,11 +55,10 @@ from strategies.base import (
     Level,
     Strategy,
     counted,
-    describe_at,
     listed,
     path_text,
-    statement_or_none,
 )
+from strategies.openings import an_equation
 from strategies.parts import Part, conditions_of, part_at, why_no_part, with_nest_of
 
 COMPARED = 32  # places of one shape that candidates compare with each other
@@ -137,8 +136,7 @@ class CommonSubexpressionElimination(Strategy):
     def facts(self, program: Program) -> Iterator[Fact]:
         from leir.check.definedness import check_definedness  # slow to import: listing strategies does without
 
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        yield from an_equation(program, self.path)
         why = why_no_part(program, self.path, self.within)
         shown = why or f"{expression_text(expression_at(program, Place(self.path, self.within)))} computes something"
         yield Fact("part-computes-something", not why, shown)

@@ -49,11 +49,10 @@ from strategies.base import (
     Level,
     Strategy,
     counted,
-    describe_at,
     listed,
     path_text,
-    statement_or_none,
 )
+from strategies.openings import an_equation
 from strategies.parts import conditions_of, part_at, why_no_part, with_nest_of
 
 
@@ -93,8 +92,7 @@ class ExpressionSplitting(Strategy):
                     yield from (cls(path=path, within=within, before=number) for number in range(1, len(path) + 1))
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        node = statement_or_none(program, self.path)
-        yield Fact("path-is-an-equation", isinstance(node, Equation), describe_at(program, self.path))
+        yield from an_equation(program, self.path)
         why = why_no_part(program, self.path, self.within)
         shown = why or f"{expression_text(expression_at(program, Place(self.path, self.within)))} computes something"
         yield Fact("part-computes-something", not why, shown)

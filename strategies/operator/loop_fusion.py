@@ -25,9 +25,10 @@ from typing import ClassVar
 from leir.edit import expressions, map_statement, replace_at, statement_at, walk, walk_expression, walk_with
 from leir.printer import expression_text, header_text
 from leir.syntax import Binary, Expr, Integer, Loop, Path, Program, Stmt, Variable
-from strategies.base import BitExact, Fact, Level, Strategy, describe, describe_at, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Level, Strategy, describe, path_text
 from strategies.blocks import block_index
 from strategies.kinds import independence
+from strategies.openings import a_loop
 
 
 class LoopFusion(Strategy):
@@ -61,9 +62,7 @@ class LoopFusion(Strategy):
                 yield cls(path=path)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        outer = statement_or_none(program, self.path)
-        yield Fact("path-is-a-loop", isinstance(outer, Loop), describe_at(program, self.path))
-        assert isinstance(outer, Loop)
+        outer = yield from a_loop(program, self.path)
         below = _directly_below(outer)
         evidence = f"{outer.variable} holds {describe(outer.body[0])}"
         if below is None and len(outer.body) > 1:

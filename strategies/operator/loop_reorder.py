@@ -48,7 +48,6 @@ from strategies.base import (
     Level,
     Strategy,
     counted,
-    describe_at,
     flow_preserved,
     listed,
     path_text,
@@ -57,6 +56,7 @@ from strategies.base import (
 )
 from strategies.blocks import reorderable_accumulations
 from strategies.dependences import between, distance_text, independent_text, is_positive
+from strategies.openings import loops_of_a_perfect_nest
 
 
 class LoopReorder(Strategy):
@@ -103,18 +103,7 @@ class LoopReorder(Strategy):
                 yield from (cls(outer=path, inner=inner) for inner in loops)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        paths = (self.outer, self.inner)
-        found = all(isinstance(statement_or_none(program, path), Loop) for path in paths)
-        yield Fact("paths-are-loops", found, " and ".join(describe_at(program, path) for path in paths))
-        below = [path for path, _ in perfect_nest(statement_at(program, self.outer), self.outer)]
-        perfect = self.inner in below[1:]
-        evidence = f"each level from {path_text(self.outer)} to {path_text(self.inner)} holds nothing but the next"
-        if not perfect:
-            deepest = path_text(below[-1])
-            evidence = (
-                f"{path_text(self.inner)} is no level below {path_text(self.outer)} in a nest perfect to {deepest}"
-            )
-        yield Fact("nest-is-perfect", perfect, evidence)
+        yield from loops_of_a_perfect_nest(program, self.outer, self.inner)
         after = self.rewrite(program)
         free = reorderable_accumulations(after, self.outer)
         because = self._dependence_text(program, after)

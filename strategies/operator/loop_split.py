@@ -28,8 +28,9 @@ from leir.edit import enclosing, iterations_around, perfect_nest, replace_at, st
 from leir.names import free_variables, substitute_each, unused_variable, variables_around
 from leir.printer import expression_text
 from leir.syntax import Alloc, Guard, Loop, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Level, Strategy, path_text
 from strategies.blocks import block_index, guarded, tail_guard
+from strategies.openings import a_loop
 
 FACTORS = (2, 3, 4, 8, 16, 32, 64)
 
@@ -76,9 +77,7 @@ class LoopSplit(Strategy):
                 yield from (cls(path=path, factor=factor) for factor in FACTORS if factor < node.extent)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        loop = statement_or_none(program, self.path)
-        yield Fact("path-is-a-loop", isinstance(loop, Loop), describe_at(program, self.path))
-        assert isinstance(loop, Loop)
+        loop = yield from a_loop(program, self.path)
         blocks, tail = divmod(loop.extent, self.factor)
         if self.factor >= loop.extent:
             evidence = f"{loop.variable} runs {loop.extent} iterations, not more than {self.factor}"

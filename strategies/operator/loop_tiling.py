@@ -45,14 +45,12 @@ from strategies.base import (
     Fact,
     Level,
     Strategy,
-    describe_at,
     flow_preserved,
     listed,
-    path_text,
-    statement_or_none,
 )
 from strategies.blocks import block_index, loops_of_nest, reorderable_accumulations, tail_guard
 from strategies.dependences import between, distance_text, independent_text
+from strategies.openings import loops_of_a_perfect_nest
 
 TILES = (4, 8, 16, 32)
 
@@ -95,13 +93,7 @@ class LoopTiling(Strategy):
                     yield from (cls(outer=path, inner=below, outer_tile=a, inner_tile=b) for a, b in pairs)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        paths = (self.outer, self.inner)
-        found = all(isinstance(statement_or_none(program, path), Loop) for path in paths)
-        yield Fact("paths-are-loops", found, " and ".join(describe_at(program, path) for path in paths))
-        nest = perfect_nest(statement_at(program, self.outer), self.outer)
-        perfect = self.inner in [path for path, _ in nest][1:]
-        where = f"{path_text(self.inner)} is {'a' if perfect else 'no'} level of the perfect nest at"
-        yield Fact("nest-is-perfect", perfect, f"{where} {path_text(self.outer)}")
+        yield from loops_of_a_perfect_nest(program, self.outer, self.inner)
         cut = [(loop, factor) for loop, factor, _ in self._cuts(program)]
         small = all(factor < loop.extent for loop, factor in cut)
         sizes = " and ".join(f"{factor} of {loop.extent} iterations of {loop.variable}" for loop, factor in cut)

@@ -60,8 +60,9 @@ from leir.syntax import (
     Unary,
     Variable,
 )
-from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
 from strategies.blocks import block_index, guarded, loops_of_nest, reorderable_accumulations, tail_guard
+from strategies.openings import a_loop
 
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 MOST = 1024  # parts that candidates propose
@@ -105,9 +106,7 @@ class ReductionFactorization(Strategy):
                     yield from (cls(path=path, tensor=tensor, parts=parts) for parts in sizes)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        loop = statement_or_none(program, self.path)
-        yield Fact("path-is-a-loop", isinstance(loop, Loop), describe_at(program, self.path))
-        assert isinstance(loop, Loop)
+        loop = yield from a_loop(program, self.path)
         enough = self.parts <= loop.extent
         yield Fact("parts-are-not-more", enough, f"{self.parts} parts of {loop.extent} iterations of {loop.variable}")
         found = [equation for _, equation in _reductions(loop) if equation.target.tensor == self.tensor]
