@@ -3,9 +3,8 @@
     steptp export runs/small --format sft --out export/sft
     python scripts/train_sft.py recipes/sft-qwen3-1.7b.yaml export/sft --out models/sft-qwen3-1.7b
 
-The loss is of the answers alone. Ablations are exports: `--no-reasoning`, `--answer step`, `--text tir|cuda`; a run
-without the filter is a build whose configuration caps nothing. Needs the extra `train`. A run that was stopped goes on
-from its last checkpoint with --resume.
+The loss is of the answers alone. Ablations are exports: `--no-reasoning`, `--unfiltered`, `--answer step`,
+`--text tir|cuda`. Needs the extra `train`. A run that was stopped goes on from its last checkpoint with --resume.
 """
 
 import argparse

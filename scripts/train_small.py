@@ -22,12 +22,13 @@ from stepTP.learn.examples import Form, examples_of, with_other_answers
 from stepTP.learn.model import SIZES, Shape
 from stepTP.learn.training import Plan, Trainer
 from stepTP.learn.trial import read_parts, replies_of, vocabulary_of
+from stepTP.manifest import RunError
 
 
 def main() -> None:
     options = arguments()
     form = Form(program=not options.step_only, reasoning=options.reasoning, spelling=options.spelling)
-    parts = read_parts(options.run, seed=options.seed, limit=options.rows)
+    parts = read_parts(options.run, seed=options.seed, limit=options.rows, filtered=not options.unfiltered)
     print(f"{len(parts.learnt)} rows to learn from; held out: {', '.join(parts.families)}")
     states = [row.leir_before for row in (*parts.learnt, *parts.held_out)]
     shown = None
@@ -87,6 +88,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--step-only", action="store_true", help="answer the step alone, without the program after it")
     parser.add_argument("--spelling", choices=("leir", "tir", "cuda"), default="leir", help="how states are shown")
     parser.add_argument("--shuffled", action="store_true", help="the control: answers of other states")
+    parser.add_argument("--unfiltered", action="store_true", help="learn from what the run's filter left out, too")
     parser.add_argument("--rows", type=int, help="so many rows to learn from")
     parser.add_argument("--batch-tokens", type=int, default=32768)
     parser.add_argument("--longest", type=int, default=1536, help="tokens of an example")
@@ -108,5 +110,5 @@ def arguments() -> argparse.Namespace:
 if __name__ == "__main__":
     try:
         main()
-    except EvaluationError as error:
+    except (EvaluationError, RunError) as error:
         sys.exit(f"train_small: {error}")

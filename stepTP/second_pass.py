@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from stepTP.balance import balance
-from stepTP.config import Config
+from stepTP.config import Config, Filter
 from stepTP.filter import Dropped, StepKey, key_of, refusal_key, select, select_refusals
 from stepTP.grouping import choices, rates_of, trajectories
-from stepTP.manifest import Run, Writing
+from stepTP.manifest import Run, RunError, Writing, intact, load_manifest
 from stepTP.records import (
     CONFIGS,
     ProgramRow,
@@ -105,6 +105,23 @@ def _rows(rows: list[Row], chosen: Chosen) -> Iterator[Row]:
     yield from choices(steps, [row for row in rows if isinstance(row, RefusalRow)], chosen.rates)
     searched = {row.id for row in rows if isinstance(row, TrajectoryRow)}  # whose steps make a trajectory by themselves
     yield from (row for row in trajectories(steps, chosen.rates) if row.id not in searched)
+
+
+def unfiltered(folder: Path) -> Iterator[StepRow]:
+    """A finished run's steps as they were before the filter, but for doubles, and for what a stronger split has.
+
+    Raises RunError where the raw shards are not there, as in a published folder.
+    """
+    files = [folder / name for name, entry in load_manifest(folder).shards.items() if intact(folder / name, entry)]
+    if not files:
+        raise RunError(f"{folder}: its raw shards are not there: give the folder of a build")
+    rows = [row for file in files for row in read_rows(file)]
+    programs = {row.id: row.structure for row in rows if isinstance(row, ProgramRow)}
+    steps = [row for row in rows if isinstance(row, StepRow)]
+    keys = [key_of(row, programs[row.source.id]) for row in steps]
+    kept, _ = select(keys, Filter(near_duplicates=len(keys) or 1, steps_back=1.0))
+    ids = frozenset(key.id for key in kept)
+    yield from (row for row in steps if row.id in ids)
 
 
 @dataclass(slots=True)

@@ -37,6 +37,9 @@ def export(
     answer: Annotated[
         AnswerChoice, typer.Option(help="The step with the program after it, or alone; alone with tir and cuda.")
     ] = AnswerChoice.program,
+    filtered: Annotated[
+        bool, typer.Option("--filtered/--unfiltered", help="The run's steps, or those that its filter left out, too.")
+    ] = True,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
     json: Json = False,
 ) -> None:
@@ -44,7 +47,7 @@ def export(
     from stepTP.export.formats import Wanted
     from stepTP.export.write import default_folder, export_run
 
-    wanted = Wanted(text.value, reasoning, answer is AnswerChoice.program)
+    wanted = Wanted(text.value, reasoning, answer is AnswerChoice.program, filtered)
     made = export_run(run, format_.value, wanted, out or default_folder(run, format_.value, wanted), workers)
     if json:
         print_json({"folder": str(made.folder), "examples": made.examples})

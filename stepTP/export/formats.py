@@ -40,11 +40,13 @@ class Wanted:
     """How programs are spelled in prompts, and whether an answer has a thought before it and the program in it.
 
     An answer's program is LEIR text whatever the prompt's spelling is, so with another spelling it has none.
+    `filtered`: the run's steps; False: those before its filter, too.
     """
 
     spelling: Spelling = "leir"
     reasoning: bool = True
     program: bool = True
+    filtered: bool = True
 
     @property
     def writes_program(self) -> bool:

@@ -8,7 +8,7 @@ OUT/export.json                                  what was asked, of which run, a
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,6 +19,7 @@ from stepTP.export.tools import problems_of
 from stepTP.manifest import MANIFEST, write_whole
 from stepTP.publish.published import identity_of
 from stepTP.records import ProgramRow, RefusalRow, Split, StepRow, TrajectoryRow
+from stepTP.second_pass import unfiltered
 from stepTP.stats import run_rows
 
 SUMMARY = "export.json"
@@ -43,6 +44,8 @@ def export_run(run: Path, name: FormatName, wanted: Wanted, out: Path, workers: 
     _require_own(out)
     format_ = FORMATS[name]
     rows = _rows(run, format_.reads)
+    if not wanted.filtered:
+        rows = replace(rows, steps=list(unfiltered(run)))
     texts = spelled(programs_in(rows), wanted.spelling, workers)
     lines: dict[Split, list[str]] = {split: [] for split in SPLITS}
     for split, example in format_.make(rows, wanted, texts):
@@ -73,6 +76,7 @@ def default_folder(run: Path, name: FormatName, wanted: Wanted) -> Path:
     parts += [] if wanted.spelling == "leir" else [wanted.spelling]
     parts += [] if wanted.reasoning else ["no-reasoning"]
     parts += ["step"] if wanted.spelling == "leir" and not wanted.program else []
+    parts += [] if wanted.filtered else ["unfiltered"]
     return run / "export" / "-".join(parts)
 
 
@@ -115,6 +119,7 @@ def _summary(run: Path, name: str, wanted: Wanted, examples: dict[str, int], fil
         "spelling": wanted.spelling,
         "reasoning": wanted.reasoning,
         "program": wanted.writes_program,
+        "filtered": wanted.filtered,
         "run": {
             "config_hash": identity.config_hash,
             "code_version": identity.code_version,

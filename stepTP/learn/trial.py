@@ -11,6 +11,7 @@ from stepTP.learn.examples import Form, prompt_tokens, reply_text
 from stepTP.learn.model import Decoder
 from stepTP.learn.vocabulary import Vocabulary
 from stepTP.records import ProgramRow, Step, StepRow
+from stepTP.second_pass import unfiltered
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,15 @@ def parts_of(rows: Sequence[StepRow], programs: Mapping[str, ProgramRow], share:
     )
 
 
-def read_parts(run: Path, share: float = 0.15, seed: int = 0, limit: int | None = None) -> Parts:
-    """The parts of a run; `limit`: so many rows to learn from, by hash. Raises EvaluationError, InputError."""
+def read_parts(run: Path, share: float = 0.15, seed: int = 0, limit: int | None = None, filtered: bool = True) -> Parts:
+    """The parts of a run; `limit`: so many rows to learn from, by hash. Not `filtered`: they are learnt from as they
+    were before the run's filter, and asked about as it left them. Raises EvaluationError, InputError, RunError."""
     from stepTP.commands.rows import step_rows
 
     rows, programs = step_rows(run)
     parts = parts_of(rows, programs, share, seed)
+    if not filtered:
+        parts = replace(parts, learnt=parts_of(list(unfiltered(run)), programs, share, seed).learnt)
     if not parts.learnt or not parts.held_out:
         counts = f"{len(parts.learnt)} rows to learn from, {len(parts.held_out)} held out"
         raise EvaluationError(f"{run}: {counts}: build more")

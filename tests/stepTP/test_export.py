@@ -7,17 +7,23 @@ from typing import Any
 
 import pytest
 
+from stepTP import pipeline
 from stepTP.answer import Answer, read_answer
+from stepTP.config import Filter
 from stepTP.export import write
 from stepTP.export.formats import FORMATS, FormatName, Wanted
 from stepTP.export.programs import spell
 from stepTP.export.tools import FOLDER_CHECKS, ROW_CHECKS, problems_of
 from stepTP.export.write import ExportError, default_folder, export_run
+from stepTP.learn.trial import read_parts
+from stepTP.manifest import RunError
 from stepTP.prompt import prompt
-from stepTP.records import RefusalRow, Step, StepRow, TrajectoryRow, row_id
+from stepTP.records import RefusalRow, RejectedRow, Step, StepRow, TrajectoryRow, read_rows, row_id
 from stepTP.rewards.tasks import task_data
+from stepTP.second_pass import unfiltered
 from stepTP.stats import run_rows
 from stepTP.verify.report import Task
+from tests.stepTP.conftest import CONFIG, VariedPool
 
 Line = dict[str, Any]
 
@@ -89,6 +95,29 @@ def test_ablations_leave_parts_out_of_prompt_and_answer(
         assert ("LEIR text." in system.rpartition("Answer with")[2]) == ("leir" in keys)
     assert not any("reasoning_content" in line["messages"][-1] for line in exported(
         small_run, "sft_reasoning_content", tmp_path, Wanted(reasoning=False))["train"])  # fmt: skip
+
+
+def test_what_the_filter_left_out_may_be_exported_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the filter: every step of the raw shards once, but for what a stronger split has."""
+    run = tmp_path / "run"
+    monkeypatch.setattr(pipeline, "Pool", VariedPool)
+    pipeline.build(CONFIG.model_copy(update={"filter": Filter(cap_per_strategy=4)}), run, workers=1)
+    raw = [row for file in (run / "raw").glob("*.jsonl") for row in read_rows(file) if isinstance(row, StepRow)]
+    assert len({row.id for row in raw}) == len(raw)
+    dropped = [row for row in read_rows(run / "rejected.jsonl") if isinstance(row, RejectedRow)]
+    always = [row for row in dropped if row.cause in ("double", "leak")]
+    counts = {}
+    for filtered in (True, False):
+        lines = exported(run, "sft", tmp_path / str(filtered), Wanted(filtered=filtered))
+        counts[filtered] = sum(map(len, lines.values()))
+    assert counts[False] == len(raw) - len(always) > counts[True] == len(list(read_rows(run / "steps.jsonl")))
+    assert default_folder(run, "sft", Wanted(filtered=False)).name == "sft-unfiltered"
+    learnt = [read_parts(run, filtered=filtered) for filtered in (True, False)]
+    assert {row.id for row in learnt[0].learnt} < {row.id for row in learnt[1].learnt}
+    assert [row.id for row in learnt[0].held_out] == [row.id for row in learnt[1].held_out]
+    (tmp_path / "published").mkdir()
+    with pytest.raises(RunError, match="no manifest"):
+        list(unfiltered(tmp_path / "published"))
 
 
 def test_programs_in_another_spelling(small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

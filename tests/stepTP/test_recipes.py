@@ -115,6 +115,24 @@ def train(name: str, tmp_path: Path, method: str, arguments: dict[str, Any], row
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
+def test_a_recipes_arguments_are_trls(file: Path, tmp_path: Path) -> None:
+    """Each is a field of TRL's configuration, which takes all of them together, but for bf16 on a CPU."""
+    trl = pytest.importorskip("trl", reason="the extra `train` is not installed")
+    recipe = load_recipe(file)
+    shape = trl.GRPOConfig if file.stem.startswith("grpo") else trl.SFTConfig
+    given = {**recipe.arguments, "bf16": False, "use_cpu": True, "output_dir": str(tmp_path), "report_to": []}
+    made = shape(**given)
+    assert recipe.arguments["bf16"] is True
+    for name, value in given.items():
+        assert getattr(made, name) == value, name
+    if shape is trl.GRPOConfig:
+        batch = recipe.arguments["per_device_train_batch_size"] * recipe.arguments["gradient_accumulation_steps"]
+        assert batch % recipe.arguments["num_generations"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_sft_lowers_the_loss(tmp_path: Path, method: str) -> None:
     pytest.importorskip("trl", reason="the extra `train` is not installed")
