@@ -4,9 +4,10 @@
     python scripts/coverage.py level1 --workers 2
     python scripts/coverage.py --write coverage.json
 
-Every program is made small to 200,000 iterations, or to 4 million where its structure allows no less, translated, and
-run by the interpreter in float64 and in its own dtype against its module. Times are processor time of loading,
-exporting and translating at those sizes, in a worker that has translated before.
+Every program is made small to 200,000 iterations, translated, and run by the interpreter in float64 and in its own
+dtype against its module; to 4 or 20 million where its structure allows no less, or where so few channels or pixels make
+it degenerate. Times are processor time of loading, exporting and translating at those sizes, in a worker that has
+translated before.
 """
 
 import argparse
@@ -23,7 +24,8 @@ from tqdm import tqdm
 from stepTP.verify.pool import Failure, Pool
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "kernels"
-LIMITS = (200_000, 4_000_000)
+LIMITS = (200_000, 4_000_000, 20_000_000)
+BY_SIZE = ("too-large", "constant-output", "saturated-output", "ill-conditioned")  # causes that a size may bring about
 TIMEOUT_S = 1800.0
 
 
@@ -52,12 +54,13 @@ def payload(file: Path, limit: int) -> dict[str, Any]:
 
 
 def checked(pool: Pool, files: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The report of each program, at the first limit that it can be made small to."""
+    """The report of each program, at the first limit at which its size is no reason against it."""
     asked = [pool.submit("stepTP.intake.translate", payload(file, LIMITS[0])) for file in files]
     for file, first in zip(files, asked, strict=True):
         answer = first.result()
-        if not isinstance(answer, Failure) and answer["cause"] == "too-large":
-            answer = pool.submit("stepTP.intake.translate", payload(file, LIMITS[1])).result()
+        for limit in LIMITS[1:]:
+            if not isinstance(answer, Failure) and answer["cause"] in BY_SIZE:
+                answer = pool.submit("stepTP.intake.translate", payload(file, limit)).result()
         if isinstance(answer, Failure):
             answer = {"status": "error", "cause": answer.kind, "message": answer.message}
         yield file.relative_to(PROGRAMS).as_posix(), answer

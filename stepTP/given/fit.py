@@ -86,6 +86,8 @@ class Search:
             self.gains.clear()
             while self.cost > limit and self._step(groups):
                 pass
+        while self.cost > limit and (self._take(self._tilings()) or self._step(self._single(structure=True))):
+            pass
         if self.cost > limit:
             changed = (
                 ", ".join(f"{name}={value}" for name, value in self.values.items()) or "no constant can be smaller"
@@ -120,6 +122,15 @@ class Search:
         ]
         return self._take(together)
 
+    def _tilings(self) -> list[Move]:
+        """A tile and what it tiles, both down to powers of two: windows of 7 in 56 become windows of 4 in 32."""
+        powers = [move for group in self._single(structure=True) if (move := self._power(group, least=2))]
+        return [
+            Move(a.key + b.key, {**self.state, **_changes(self.state, a.state), **_changes(self.state, b.state)})
+            for a, b in combinations(powers, 2)
+            if any(word in _TILES for place in a.key + b.key for word in _words(place))
+        ]
+
     def _take(self, moves: list[Move]) -> bool:
         moves = [move for move in moves if self._keeps_relations(move.state)]
         for move in moves:
@@ -145,11 +156,11 @@ class Search:
             return Move(group, {**self.state, **dict.fromkeys(group, half)})
         return None
 
-    def _power(self, group: tuple[Place, ...]) -> Move | None:
+    def _power(self, group: tuple[Place, ...], least: int = 8) -> Move | None:
         """The one size that all of a group have, down to a power of two: where half of it would be too small."""
         number = self.state[group[0]]
         power = 1 << ((number - 1).bit_length() - 1)
-        if power < 8 or any(self.state[place] != number for place in group):
+        if power < least or any(self.state[place] != number for place in group):
             return None
         return Move((*group, ("power", None)), {**self.state, **dict.fromkeys(group, power)})
 

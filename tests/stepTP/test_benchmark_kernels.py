@@ -46,8 +46,8 @@ def test_a_sample_is_verified(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_no_translation_is_wrong(name: str) -> None:
     """What is not verified is refused by name; `scripts/coverage.py` counts both."""
-    for limit in (200_000, 4_000_000):
+    for limit in (200_000, 4_000_000, 20_000_000):
         report = translate({"code": (PROGRAMS / name).read_text(), "file": name, "fit": limit})
-        if report["cause"] != "too-large":
+        if report["status"] in ("verified", "unsupported", "mismatch"):
             break
-    assert report["status"] == "verified" or report["cause"] in ("unsupported-op", "export-failed", "too-large")
+    assert report["status"] == "verified" or report["cause"] == "unsupported-op"

@@ -54,6 +54,13 @@ def test_sizes_that_only_run_together_shrink_together() -> None:
     assert found["normalized_shape"][0] == 2 * found["width"]
 
 
+def test_a_window_and_the_image_that_it_tiles_go_to_powers_of_two() -> None:
+    code = "image_size = 112\npatch_size = 2\nwindow_size = 7\n"
+    side = "(image_size // patch_size)"
+    found = fitted(code, 300, f"{side} ** 2", f"{side} % 8 == 0 and {side} % window_size == 0 and window_size > 2")
+    assert found == {"image_size": 32, "patch_size": 2, "window_size": 4}
+
+
 def test_a_size_whose_half_does_not_run_goes_to_a_power_of_two() -> None:
     assert fitted("image_size = 224\n", 2000, "image_size**2", "image_size >= 32 and image_size % 4 == 0") == {
         "image_size": 32
