@@ -8,6 +8,9 @@ A module is degenerate, and refused by name, where in float64 on the reference i
     constant-output     an output never changes
     saturated-output    an output sits at its two bounds, as sigmoid does far from 0, and leaves them for small inputs
     unused-input        an argument changes no output; a parameter may be idle, an argument may not
+
+A module can also be `ill-conditioned`, which shows where its translation differs from it: one rounding error in each of
+its own ops changes what it returns about as much, so that nothing can be said about the translation.
 """
 
 import copy
@@ -87,7 +90,19 @@ class InFloat64(TorchDispatchMode):
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        return _widened(func(*_widened(args), **_widened(kwargs or {})))
+        options = _widened(kwargs or {})
+        result = func(*_widened(args), **options)
+        if _has_own_dtype(func, result, (args, options)):
+            result = func(*args, **options, dtype=torch.float64)
+        return _widened(result)
+
+
+def _has_own_dtype(func: Any, result: Any, arguments: Any) -> bool:
+    """Whether an op gave a narrow float because it was told no dtype: `torch.full((3,), 0.1)`."""
+    if not isinstance(result, torch.Tensor) or result.dtype not in _NARROW:
+        return False
+    takes = any(argument.name == "dtype" for argument in func._schema.arguments)
+    return takes and not any(isinstance(leaf, torch.Tensor | torch.dtype) for leaf in tree_leaves(arguments))
 
 
 def _widened(tree: Any) -> Any:
@@ -97,6 +112,23 @@ def _widened(tree: Any) -> Any:
         return torch.float64 if isinstance(leaf, torch.dtype) and leaf in _NARROW else leaf
 
     return tree_map(widen, tree)
+
+
+class Jittered(InFloat64):
+    """In float64, with what each op returns off by at most one unit of its last place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(0)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        result = super().__torch_dispatch__(func, types, args, kwargs)
+        return result if func.is_view or func._schema.is_mutable else tree_map_only(torch.Tensor, self.jittered, result)
+
+    def jittered(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dtype != torch.float64:
+            return x
+        return x * (1 + 2.0**-52 * (2 * torch.rand(x.shape, generator=self.generator, dtype=x.dtype) - 1))
 
 
 def exact_outputs(module64: torch.nn.Module, inputs64: Inputs) -> list[np.ndarray]:

@@ -208,3 +208,22 @@ def test_the_report_on_a_file_names_the_cause() -> None:
 )
 def test_the_slack_counts_the_terms_of_the_longest_sum(body: str, terms: int) -> None:
     assert _longest_sum(parse(f"in A_{{4,6}};out C_4;{body}")) == terms
+
+
+def chaotic(x: torch.Tensor) -> torch.Tensor:
+    """The logistic map, which doubles an error at each step."""
+    for _ in range(60):
+        x = 3.99 * x * (1 - x)
+    return x
+
+
+def test_what_rounding_decides_is_refused_and_not_called_wrong() -> None:
+    x = torch.rand(4, 5, generator=torch.Generator().manual_seed(0))
+    found = verdict(chaotic, x, change=("=A_{i,j}", "=A_{i,j}*1.0000000000000002"))
+    assert (found.status, found.cause) == ("refused", "ill-conditioned"), found
+    assert "output changes by" in found.message
+
+
+def test_what_is_off_by_more_than_rounding_moves_it_is_wrong() -> None:
+    x = torch.rand(4, 5, generator=torch.Generator().manual_seed(0))
+    assert verdict(lambda x: chaotic(x) * 1e-3 + x, x, change=("+A", "+2.0*A")).status == "mismatch"
