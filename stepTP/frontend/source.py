@@ -166,7 +166,10 @@ def _no_python(file: str, error: Exception) -> SourceError:
 def _called(function: Callable[[], Result], file: str, seed: int, part: str) -> Result:
     """What the file's own code returns, under a generator keyed by (seed, part)."""
     key = hashlib.sha256(f"{seed}/{part}".encode()).digest()
-    with torch.random.fork_rng(devices=[]):
+    with (
+        torch.random.fork_rng(devices=[]),
+        torch.no_grad(),
+    ):  # a tensor that is computed cannot be copied with its graph
         torch.manual_seed(int.from_bytes(key[:8], "big"))
         try:
             return function()

@@ -200,3 +200,20 @@ def test_a_kept_translation_is_not_the_callers_to_change() -> None:
     other, wider = translated(COUNTS, "counts.py", {"width": 6})
     assert other.inputs[0].shape == (3, 6)
     assert wider is not translation
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+def test_a_weight_that_is_computed_can_be_copied() -> None:
+    code = CODE.replace("nn.Linear(width, 2)", "torch.nn.utils.weight_norm(nn.Linear(width, 2))")
+    loaded, translation = translated(code, "norm.py", evaluation=True)
+    assert "layer.weight_g" in translation.names.values()
+    assert not any(tensor.requires_grad and not tensor.is_leaf for tensor in vars(loaded.module.layer).values()
+                   if isinstance(tensor, torch.Tensor))  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:A model attribute:UserWarning")
+def test_what_tracing_cannot_follow_fails_by_name() -> None:
+    code = CODE.replace("y = self.layer(x)", "y = torch.func.grad(lambda a: (a**3).sum())(x)")
+    source = load_text(code, "model.py", evaluation=True)
+    with pytest.raises(ExportFailed, match=r"torch\.export fails: Cannot access data pointer"):
+        translate(source.module, source.inputs)
