@@ -25,7 +25,7 @@ from leir.syntax import (
     equation,
 )
 from stepTP.frontend.indices import Index, loop_index
-from stepTP.frontend.values import Buffer, Point, Value, constant, literal
+from stepTP.frontend.values import FLOATS, Buffer, Point, Value, constant, literal
 
 DTYPES: dict[torch.dtype, DType] = {
     torch.float16: "f16",
@@ -84,7 +84,7 @@ class Emitter:
     that need no declaration; `with_negatives` are the inputs of integers whose values, or reference values, hold
     numbers below 0. `live` are the nodes that are translated. Statements go to `statements`, `top` but inside a `loop`.
     `stacked`: the leading indices and sizes that temporaries get in the body of a scan, one element a step.
-    `temporaries`: dtype and shape by name.
+    `temporaries`: dtype and shape by name. `lifted`: the inputs that hold what some nodes compute without any input.
     """
 
     def __init__(self) -> None:
@@ -95,6 +95,7 @@ class Emitter:
         self.outputs: dict[tuple[str, int], Buffer] = {}
         self.written: set[str] = set()
         self.temporaries: dict[str, tuple[DType, tuple[int, ...]]] = {}
+        self.lifted: dict[torch.fx.Node, Value] = {}
         self.top: list[Stmt] = []
         self.statements = self.top
         self.stacked: tuple[Point, tuple[int, ...]] = ((), ())
@@ -105,7 +106,8 @@ class Emitter:
     @property
     def op(self) -> str:
         """The overload at hand, as `aten.mul.Tensor`."""
-        return str(self.node.target)
+        node = self.node.all_input_nodes[0] if self.node.target is getitem else self.node
+        return str(node.target)
 
     def meta(self, number: int = 0) -> torch.Tensor:
         """The metadata of the op's result, or of one of its results."""
@@ -200,17 +202,29 @@ class Emitter:
 
 
 def converted(value: Value, dtype: DType) -> Value:
-    """The value as an operand that computes in `dtype`: a literal of it, or a cast where it has another dtype."""
-    if value.constant is not None:
-        return constant(value.constant, value.shape, dtype)
+    """The value as an operand that computes in `dtype`: a literal of it, or a cast where it has another dtype.
+
+    A number that its own dtype rounds is rounded before it is converted.
+    """
     if value.dtype == dtype:
         return value
+    value = rounded(value)
+    if value.constant is not None:
+        return constant(value.constant, value.shape, dtype)
     return Value(value.shape, dtype, lambda point: Cast(dtype, value.element(point)))
+
+
+def rounded(value: Value) -> Value:
+    """The value itself, or a cast of its number where its dtype cannot hold that: LEIR's literals have no dtype."""
+    number, torch_dtype = value.constant, {own: other for other, own in DTYPES.items()}[value.dtype]
+    if number is None or value.dtype not in FLOATS or torch.tensor(number, dtype=torch_dtype).item() == number:
+        return value
+    return Value(value.shape, value.dtype, lambda _: Cast(value.dtype, literal(number, "f64")))
 
 
 def scalar(number: bool | int | float, dtype: DType) -> Value:
     """A Python number as a tensor of rank 0."""
-    return Value((), dtype, lambda _: literal(number, dtype), number)
+    return constant(number, (), dtype)
 
 
 def source_line(node: torch.fx.Node) -> str:

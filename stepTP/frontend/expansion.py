@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -26,10 +27,18 @@ _KEPT_META = ("stack_trace", "nn_module_stack")
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions to core ops, without those of ops that have an entry."""
     table = torch.export.default_decompositions()
+    table.update(get_decompositions([torch.ops.aten.grid_sampler_2d]))
+    table[torch.ops.aten._pdist_forward.default] = _pairwise_distances
     for name in TABLE:
         _, op, overload = name.split(".")
         table.pop(getattr(getattr(torch.ops.aten, op), overload), None)
     return dict(table.items())
+
+
+def _pairwise_distances(x: torch.Tensor, p: float = 2) -> torch.Tensor:
+    """Those of `_cdist_forward` above the diagonal, row by row."""
+    first, second = torch.triu_indices(x.shape[0], x.shape[0], 1).unbind()
+    return torch.cdist(x, x, p)[first, second]
 
 
 def expand(exported: ExportedProgram, is_known: Callable[[Any], bool]) -> bool:
@@ -43,6 +52,8 @@ def expand(exported: ExportedProgram, is_known: Callable[[Any], bool]) -> bool:
         return False
     traced: list[torch.fx.Graph] = []
     for node in unknown:
+        if not any(isinstance(value, torch.Tensor) for value in tree_leaves(node.meta.get("val"))):
+            return False
         graph = _traced(node)
         if any(n.op == "get_attr" or (n.op == "call_function" and not is_known(n.target)) for n in graph.nodes):
             return False

@@ -15,29 +15,42 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, TensorArgument
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_map_only, tree_unflatten
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from leir.edit import accesses
 from leir.names import tensor_sequence
 from leir.syntax import Declaration, Program
 from stepTP.frontend.emitter import Emitter, UnsupportedOp
 from stepTP.frontend.expansion import LEFT_OVER, decompositions, expand
+from stepTP.frontend.graph import (
+    IGNORED_ARGUMENTS,
+    UPDATES,
+    computed,
+    is_empty,
+    is_left_over,
+    live_nodes,
+    missing,
+    origin,
+    output_names,
+)
 from stepTP.frontend.networks import networks_by_shape
-from stepTP.frontend.ops import shape
+from stepTP.frontend.ops import creation
 from stepTP.frontend.rolling import rolled
 from stepTP.frontend.scans import scans_in_order
 from stepTP.frontend.segments import Kinds
 from stepTP.frontend.table import TABLE
 from stepTP.frontend.values import Buffer, constant
 
-MOST_NESTS = 1_000  # of a program, once repetitions are loops
+MOST_NESTS = 4_000  # of a program, once repetitions are loops; DenseNet-201 has 2,632
 
 Inputs = tuple[Any, ...] | Mapping[str, Any]
 """What a module is called with: its arguments in order, or by name."""
 
-_IGNORED_ARGUMENTS = ("layout", "device", "pin_memory", "memory_format", "non_blocking")
-_UPDATES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION)
-_WITHOUT_EFFECT = ("aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_scalar.default")
+_WITHOUT_EFFECT = (
+    "aten._assert_tensor_metadata.default", "aten._assert_async.msg", "aten._assert_async.default",
+    "aten._assert_scalar.default",
+)  # fmt: skip
+_TAKE_EMPTY = ("aten.cat.default", "aten.stack.default")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +130,18 @@ def export(module: torch.nn.Module, inputs: Inputs) -> ExportedProgram:
     except Exception as error:  # tracing runs the module's own code, which may raise anything
         raise ExportFailed(error) from error
     for node in exported.graph.nodes:
-        if _is_left_over(node):
+        if is_left_over(node):
             node.meta[LEFT_OVER] = True
     if all(node.op != "call_function" or _is_known(node.target) for node in exported.graph.nodes):
         return exported
-    with torch.no_grad(), networks_by_shape(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*LeafSpec.* is deprecated", FutureWarning)  # PyTorch's own use of it
-        if expand(exported, _is_known):
-            return exported
-        return exported.run_decompositions(dict(decompositions()))
+    try:
+        with torch.no_grad(), networks_by_shape(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*LeafSpec.* is deprecated", FutureWarning)  # PyTorch's own use of it
+            if expand(exported, _is_known):
+                return exported
+            return exported.run_decompositions(dict(decompositions()))
+    except (RuntimeError, NotImplementedError) as error:  # of tracing, where the module hides its tensors from it
+        raise ExportFailed(error) from error
 
 
 def _is_known(target: Any) -> bool:
@@ -161,7 +177,7 @@ class _Translator:
     def __init__(self, exported: ExportedProgram, left_out: frozenset[str] = frozenset()) -> None:
         self.exported = exported
         self.left_out = left_out
-        self.nodes = _live_nodes(exported)
+        self.nodes = live_nodes(exported)
         self.by_name = {node.name: node for node in exported.graph.nodes}
         self.last = next(iter(reversed(exported.graph.nodes)))  # PyTorch 2.11 gives no iterator here
         self.values: dict[torch.fx.Node, Any] = {}
@@ -188,8 +204,8 @@ class _Translator:
         if len(program.body) > MOST_NESTS:
             self.emitter.node = self.last
             self.emitter.refuse(
-                f"{len(program.body)} nests, more than {MOST_NESTS}: forward has a loop whose turns differ, which is "
-                "written out"
+                f"{len(program.body)} nests, more than {MOST_NESTS}: forward is that long, or has a loop whose turns "
+                "differ, which is written out"
             )
         return Translation(
             program,
@@ -204,7 +220,7 @@ class _Translator:
     def updates(self) -> tuple[str, ...]:
         """The buffers and arguments that the module changes in place, sorted."""
         specs = self.exported.graph_signature.output_specs
-        return tuple(sorted(spec.target or "" for spec in specs if spec.kind in _UPDATES))
+        return tuple(sorted(spec.target or "" for spec in specs if spec.kind in UPDATES))
 
     def declare_inputs(self, names: Iterator[str]) -> tuple[list[Declaration], list[str]]:
         """User inputs in the order of `forward`, the parameters and buffers that are read, by first use, and the other
@@ -252,6 +268,14 @@ class _Translator:
                 self.constants[name] = as_array(tensor)
             if not tensor.is_floating_point() and bool((tensor < 0).any()):
                 e.with_negatives.add(name)
+        for node in self.nodes:
+            if TABLE.get(str(node.target)) is creation.triangle_indices:
+                e.node = node
+                buffer = Buffer(next(names), e.shape(), e.dtype())
+                e.lifted[node] = buffer.value
+                declarations.append(Declaration(buffer.name, buffer.dtype, buffer.shape))
+                self.names[buffer.name] = node.name
+                self.constants[buffer.name] = as_array(computed(node))
         e.inputs = frozenset(self.names)
         return declarations, user_inputs
 
@@ -274,21 +298,23 @@ class _Translator:
         """A tensor for each tensor that `forward` returns; it is the destination of the op that computes it."""
         e = self.emitter
         specs = self.exported.graph_signature.output_specs
-        places = _output_names(self.exported)
+        places = output_names(self.exported)
         offset = len(specs) - len(places)
         returned: list[tuple[torch.fx.Node, Buffer]] = []
         for number, spec in enumerate(specs):
             e.node = self.by_name.get(getattr(spec.arg, "name", ""), self.last)
-            if spec.kind in _UPDATES:
+            if spec.kind in UPDATES:
                 continue
             if spec.kind != OutputKind.USER_OUTPUT:
                 e.refuse(f"an output of the kind {spec.kind.name}")
             if not isinstance(spec.arg, TensorArgument):
                 continue
+            if 0 in e.shape():
+                e.refuse("an output without elements")
             buffer = Buffer(next(names), e.shape(), e.dtype())
             self.names[buffer.name] = places[number - offset]
             returned.append((e.node, buffer))
-            e.outputs.setdefault(_origin(e.node), buffer)
+            e.outputs.setdefault(origin(e.node), buffer)
         if not returned:
             e.node = self.last
             e.refuse("the module returns no tensor")
@@ -307,74 +333,16 @@ class _Translator:
             source, number = node.args
             return self.values[source][number]
         if name not in TABLE:
-            e.refuse(_missing(node.target, name))
+            e.refuse(missing(node.target, name))
         if isinstance(node.meta["val"], torch.Tensor):
             if 0 in e.shape():
-                e.refuse("a tensor without elements")
+                return constant(0, e.shape(), e.dtype())
             e.dtype()
+        if name not in _TAKE_EMPTY and any(is_empty(source) for source in node.all_input_nodes):
+            e.refuse("a tensor without elements")
         if any(isinstance(leaf, float) and isnan(leaf) for leaf in tree_leaves((node.args, node.kwargs))):
             e.refuse("LEIR has no literal for NaN")
         arguments = map_arg(node.args, self.values.__getitem__)
-        options = {
-            k: map_arg(v, self.values.__getitem__) for k, v in node.kwargs.items() if k not in _IGNORED_ARGUMENTS
-        }
+        options = {k: map_arg(v, self.values.__getitem__) for k, v in node.kwargs.items() if k not in IGNORED_ARGUMENTS}
         e.ops[name] += 1
         return TABLE[name](e, *arguments, **options)
-
-
-def _live_nodes(exported: ExportedProgram) -> list[torch.fx.Node]:
-    """The nodes that what `forward` returns is computed from, and what it computes and never uses, in order.
-
-    Left out is what only changes buffers or arguments. Where PyTorch decomposes the whole graph, it has left out what
-    nothing uses.
-    """
-    specs = exported.graph_signature.output_specs
-    returned = {s.arg.name for s in specs if s.kind not in _UPDATES and isinstance(s.arg, TensorArgument)}
-    live: dict[torch.fx.Node, None] = {}
-    for node in reversed(exported.graph.nodes):
-        if node.name in returned or LEFT_OVER in node.meta or any(user in live for user in node.users):
-            live[node] = None
-    return [node for node in exported.graph.nodes if node in live]
-
-
-def _is_left_over(node: torch.fx.Node) -> bool:
-    """Whether nothing uses the tensor that a node computes from others: not one result of several."""
-    computes = node.op == "call_function" and node.target is not operator.getitem and bool(node.all_input_nodes)
-    return computes and not node.users and isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _missing(target: Any, name: str) -> str:
-    """Why there is no entry for an op."""
-    if name in ("cond", "while_loop"):
-        return "control flow that depends on the values of tensors"
-    if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
-        return "it draws random numbers"
-    return "no entry in the table of ops"
-
-
-def _origin(node: Any) -> tuple[str, int]:
-    """The node that computes what `node` passes on unchanged, and which of its results it is."""
-    while node.op == "call_function":
-        name = str(node.target)
-        if node.target is operator.getitem:
-            return node.args[0].name, node.args[1]
-        same_tensor = TABLE.get(name) is shape.same
-        if not same_tensor and not (TABLE.get(name) is shape.view and _same_metadata(node, node.args[0])):
-            break
-        node = node.args[0]
-    return node.name, 0
-
-
-def _same_metadata(node: torch.fx.Node, other: torch.fx.Node) -> bool:
-    return node.meta["val"].shape == other.meta["val"].shape
-
-
-def _output_names(exported: ExportedProgram) -> list[str]:
-    """`output`, or `output.<place>` for a tensor in a tuple, list or dict."""
-    spec = exported.call_spec.out_spec
-    assert spec is not None
-    tree = tree_unflatten([0] * spec.num_leaves, spec)
-    paths, _ = tree_flatten_with_path(tree)
-    return [
-        ".".join(["output", *(str(getattr(key, "idx", getattr(key, "key", key))) for key in path)]) for path, _ in paths
-    ]

@@ -5,6 +5,7 @@ A view is a function on subscripts composed with that of the tensor behind it; n
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from leir.syntax import Access, Cast, DType, Expr, Integer, Real, Unary
 from stepTP.frontend.indices import Index, expression
@@ -14,6 +15,7 @@ Scalar = bool | int | float
 
 FLOATS: tuple[DType, ...] = ("f16", "bf16", "f32", "f64")
 INTEGERS: tuple[DType, ...] = ("i8", "i32", "i64")
+BITS: dict[DType, int] = {"i8": 8, "i32": 32, "i64": 64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,15 @@ def literal(value: Scalar, dtype: DType) -> Expr:
 
 
 def constant(value: Scalar, shape: Sequence[int], dtype: DType) -> Value:
-    """A tensor whose elements all are one number, which is not NaN: LEIR has no literal for it."""
+    """A tensor whose elements all are one number, which is not NaN: LEIR has no literal for it.
+
+    To integers a number is cut off, and wraps around; to booleans it is whether it is nonzero.
+    """
+    if dtype == "bool":
+        value = bool(value)
+    elif dtype in INTEGERS and isfinite(value):
+        half = 1 << (BITS[dtype] - 1)
+        value = (int(value) + half) % (2 * half) - half
     return Value(tuple(shape), dtype, lambda _: literal(value, dtype), value)
 
 

@@ -53,6 +53,8 @@ OTHERS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "linear with a weight of rank 1": (F.linear, (draw(2, 3, 5), draw(5))),
     "linear to one feature": (F.linear, (draw(4, 5), draw(1, 5), draw(1))),
     "transposed": (lambda x, y: x.t() @ y.transpose(0, 1), (draw(5, 4), draw(3, 5))),
+    "bilinear": (F.bilinear, (draw(4, 5), draw(4, 3), draw(2, 5, 3), draw(2))),
+    "bilinear of rank 3": (F.bilinear, (draw(2, 4, 5), draw(2, 4, 3), draw(2, 5, 3))),
     "integers": (torch.matmul, (draw(3, 4, dtype=torch.int64), draw(4, 2, dtype=torch.int64))),
     "f64": (torch.matmul, (draw(3, 4).double(), draw(4, 2).double())),
     "f16": (torch.matmul, (draw(3, 4).half(), draw(4, 2).half())),

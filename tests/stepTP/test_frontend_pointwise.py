@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from leir.interp import interpret
 from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Loop
@@ -269,6 +270,22 @@ MIXED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "bool and integer": (lambda m, x: (m + x, m * x, torch.where(m, x, 0)), (FLAGS, INTEGERS)),
     "i32 and i64": (lambda x, y: (x + y, x < y), (INTEGERS.int(), INTEGERS)),
     "i8": (lambda x, y: (x + y, x + 1, x < y), (INTEGERS.to(torch.int8), INTEGERS.to(torch.int8))),
+    "numbers that wrap around": (lambda x: (x + 200, x > 200, x == -300), (INTEGERS.to(torch.int8),)),
+    "constants that convert": (
+        lambda x: (
+            x * torch.full((5,), -3.7, dtype=torch.int64),
+            x * torch.full((5,), -3.7).long(),
+            x * torch.full((5,), 2, dtype=torch.bool),
+            x * torch.full((5,), 300).to(torch.int8),
+        ),
+        (X,),
+    ),
+    "a constant that its dtype rounds": (
+        lambda x: (x == torch.full((5,), 0.1, dtype=torch.float16), x + torch.full((5,), 0.1, dtype=torch.float16)),
+        (torch.full((3, 5), 0.1, dtype=torch.float16).float(),),
+    ),
+    "a constant of f32 in f64": (lambda x: x * torch.full((5,), 0.1), (X.double(),)),
+    "powers of two": (lambda x: (2**x, 2 ** x.abs(), 2 ** x.float()), (INTEGERS,)),
     "copies": (lambda x: (x.int(), x.long(), x.bool(), x.double(), x.to(torch.float16)), (X * 3,)),
     "f64 and f32": (lambda x, y: (x + y, x * y, x < y), (X, X.double() + 1e-9)),
     "f64 of rank 0": (lambda x, y: (x + y, x * y, x < y), (X, torch.tensor(0.1, dtype=torch.float64))),
@@ -289,6 +306,27 @@ def test_a_quotient_that_rounds_up_to_an_integer_is_below_it() -> None:
     assert (x / y).floor().tolist() != (x // y).tolist()
     agree(lambda x, y: (x // y, x % y, torch.fmod(x, y)), x, y, in_double=False)
     agree(lambda x: (x // 0.1, x % 0.1), x, in_double=False)
+
+
+def test_a_quotient_of_f64_that_rounds_up_to_an_integer_is_below_it() -> None:
+    """No wider type holds the product of quotient and divisor; what is left is exact all the same."""
+    x = torch.tensor([0.7, 1.4, 2.1, -2.1, 6.3, 1e6, -1e6, 0.05, 0.0, 3.5], dtype=torch.float64)
+    x = torch.cat([x, torch.arange(-40, 40) * 0.7, torch.arange(-40, 40, dtype=torch.float64) / 10])
+    y = torch.tensor([[0.7], [-0.7], [0.1], [-0.3], [1e-3], [2.0]], dtype=torch.float64)
+    function = lambda x, y: (x // y, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="floor"))  # noqa: E731
+    found = interpret(translate(Calls(function), (x, y)).program, {"A": x.numpy(), "C": y.numpy()})
+    for got, wanted in zip(found.values(), function(x, y), strict=True):
+        assert (got == wanted.numpy()).all()
+    agree(lambda x: (x // 0.7, x % 0.7, torch.fmod(x, -0.7)), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_compares_with_a_number_as_it_holds_it(dtype: torch.dtype) -> None:
+    """0.1 is 0.0999755859375 in f16; what is compared are all values near it."""
+    near = torch.tensor([0.1, -0.3, 3.9], dtype=dtype).view(torch.int16)
+    x = (near[:, None] + torch.arange(-4, 5, dtype=torch.int16)).view(dtype)
+    agree(lambda x: (x > 0.1, x <= 0.1, x == 0.1, x < -0.3, x != -0.3), x, in_double=False)
+    agree(lambda x: (F.hardshrink(x, 0.1), x % 0.3, torch.fmod(x, 0.3), x // 0.3), x.float().to(dtype), in_double=False)
 
 
 def test_not_a_number() -> None:
@@ -317,9 +355,10 @@ def test_ranges_are_expressions_of_the_loop() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
-    "f64 floor division": (lambda x: x // 0.1, (X.double(),), "no power of two"),
-    "f64 remainder": (lambda x: x % 3, (X.double(),), "no power of two"),
     "integer division by zero": (lambda x: x // 0, (INTEGERS,), "division by 0"),
+    "a number read from a tensor": (lambda x: x * x.sum().item(), (X,), "item.default: a Python number read from a"),
+    "unique": (lambda x: torch.unique(x), (INTEGERS,), "_unique2.default: the shape of its result depends on data"),
+    "antialias": (lambda x: F.interpolate(x[None, None], (2, 2), mode="bilinear", antialias=True), (X,), "antialias"),
     "inverse functions": (torch.atan2, (X, X), "no inverse trigonometric"),
     "erfc": (torch.erfc, (X,), "erf alone"),
     "signs of zero": (torch.copysign, (X, X), "-0.0"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from leir.printer import to_text
 from stepTP.frontend import UnsupportedOp, translate
@@ -62,6 +63,9 @@ OTHERS: dict[str, Callable[[torch.Tensor], Any]] = {
     "cumprod": lambda x: (x.cumprod(0), x.cumprod(-1)),
     "var_mean": lambda x: (*torch.var_mean(x, 1), *torch.var_mean(x, correction=0, keepdim=True)),
     "cdist": lambda x: torch.cdist(x, x[:1] * 2),
+    "distances of every order": lambda x: [torch.cdist(x, x[:1] * 2, p) for p in (0.0, 1.0, 3.0, torch.inf)],
+    "pdist": lambda x: (F.pdist(x[0]), F.pdist(x[0], 1.0)),
+    "extremes of booleans": lambda x: (*(x > 0).max(1), *(x > 1).min(0)),
     "any and all": lambda x: ((x > 0).any(), (x > 0).all(1), (x > 1).any(-1, keepdim=True), (x > 2).any((0, 2))),
     "sum of comparisons": lambda x: ((x > 0).sum(), (x > 0).sum(1), (x > 0).float().mean(-1)),
     "norm": lambda x: (x.norm(), torch.linalg.vector_norm(x, dim=-1)),

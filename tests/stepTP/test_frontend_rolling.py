@@ -215,5 +215,5 @@ def test_layers_with_weights_of_their_own_stay_written_out() -> None:
 
 def test_a_program_that_grows_without_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translation, "MOST_NESTS", 5)
-    with pytest.raises(UnsupportedOp, match="nests, more than 5: forward has a loop whose turns differ"):
+    with pytest.raises(UnsupportedOp, match="nests, more than 5: forward is that long, or has a loop"):
         translate(Calls(growing), (draw(6, 3),))

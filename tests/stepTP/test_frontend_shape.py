@@ -147,6 +147,27 @@ GATHERS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "constant positions": (lambda x: (x[:, [-1, 0, -3]], x[torch.tensor([2, 0])]), (draw(3, 4),)),
     "positions below zero": (lambda x, i: (x[i], x[:, i]), (draw(3, 4), torch.tensor([-1, 0, -3, 2]))),
     "computed position": (lambda x: x[x.argmax(-1).clamp(max=2)], (draw(3, 4),)),
+    "computed below zero": (lambda x: (x[torch.arange(3) - 2], x[-torch.arange(1, 4)]), (draw(3, 4),)),
+    "computed from an argument": (lambda x, i: (x[i - 1], x[:, ~i]), (draw(3, 4), ROWS)),
+    "ranges": (lambda x: (x[torch.arange(-3, 0)], x[torch.arange(2, -1, -1)], x[torch.arange(2)]), (draw(3, 4),)),
+    "one number": (lambda x: x[torch.full((2,), -1)], (draw(3, 4),)),
+    "triangle": (lambda x: (x[tuple(torch.tril_indices(3, 4))], x[tuple(torch.triu_indices(3, 4, 1))]), (draw(3, 4),)),
+    "triangle as values": (lambda x: torch.tril_indices(3, 3).sum(0) * x[0, 0], (draw(3, 4),)),
+    "bags": (
+        lambda x, i: (F.embedding_bag(i, x, mode="sum"), F.embedding_bag(i, x), F.embedding_bag(i, x, mode="max")),
+        (draw(3, 4), ROWS.view(2, 2)),
+    ),
+    "weighted bags": (
+        lambda x, i, w: F.embedding_bag(i, x, mode="sum", per_sample_weights=w),
+        (draw(3, 4), ROWS.view(2, 2), draw(2, 2)),
+    ),
+    "a grid": (
+        lambda x, g: (
+            F.grid_sample(x, g.tanh(), align_corners=False),
+            F.grid_sample(x, g, mode="nearest", padding_mode="border", align_corners=True),
+        ),
+        (draw(2, 3, 4, 5), draw(2, 3, 2, 2)),
+    ),
 }
 
 
@@ -160,6 +181,24 @@ def test_identity_matrices_and_dropout_that_is_off() -> None:
     agree(
         lambda x: (torch.eye(3, 4), x @ torch.eye(4), torch.native_dropout(x, 0.5, False)), draw(3, 4), in_double=False
     )
+
+
+def test_bags_whose_bounds_are_data_are_refused() -> None:
+    with pytest.raises(UnsupportedOp, match="bags whose bounds are data"):
+        translate(Calls(lambda x, i, o: F.embedding_bag(i, x, o)), (draw(3, 4), ROWS, torch.tensor([0, 3])))
+
+
+def test_memory_by_strides() -> None:
+    agree(lambda x: (x.as_strided((2, 3), (1, 2), 3), (x * 2).as_strided((3, 2), (5, 1))), draw(4, 6))
+    agree(lambda x: x.clone().fill_diagonal_(2.0), draw(4, 6))
+    with pytest.raises(UnsupportedOp, match="strides over the memory behind a view"):
+        translate(Calls(lambda x: x[1:].as_strided((2, 3), (1, 2))), (draw(4, 6),))
+
+
+def test_pieces_without_elements() -> None:
+    agree(lambda x: (torch.cat([x[:, :0], x], 1), torch.block_diag(x, x[:1])), draw(3, 4))
+    with pytest.raises(UnsupportedOp, match=r"aten.sum.dim_IntList: a tensor without elements"):
+        translate(Calls(lambda x: x[:, :0].sum(1) + x[:, 0]), (draw(3, 4),))
 
 
 def test_a_boolean_index_is_refused() -> None:

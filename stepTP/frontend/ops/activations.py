@@ -4,7 +4,7 @@ from math import prod
 from typing import Any
 
 from stepTP.frontend.emitter import Emitter
-from stepTP.frontend.ops.pointwise import LOGISTIC, pointwise
+from stepTP.frontend.ops.pointwise import LOGISTIC, in_half_precision, pointwise
 from stepTP.frontend.table import emits
 from stepTP.frontend.values import Scalar, Value
 
@@ -42,7 +42,7 @@ def softplus(e: Emitter, x: Value, beta: Scalar = 1, threshold: Scalar = 20) -> 
 
 @emits("hardshrink")
 def hardshrink(e: Emitter, x: Value, bound: Scalar = 0.5) -> Value:
-    return pointwise(e, "if_then_else(x>=-y&&x<=y,0.0,x)", x, bound)
+    return pointwise(e, "if_then_else(x>=-y&&x<=y,0.0,x)", x, in_half_precision(bound, e.dtype()))
 
 
 @emits("softshrink")

@@ -27,6 +27,12 @@ def full(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
     return constant(arguments[-1], e.shape(), e.dtype())
 
 
+@emits("tril_indices", "triu_indices")
+def triangle_indices(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
+    """A constant of the program: no formula of a loop variable gives it without a root."""
+    return e.lifted[e.node]
+
+
 @emits("eye", "eye.m")
 def eye(e: Emitter, *arguments: Any, dtype: Any = None) -> Value:
     one, zero = literal(1, e.dtype()), literal(0, e.dtype())

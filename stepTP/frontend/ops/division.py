@@ -2,13 +2,10 @@
 
 from math import frexp
 
-import torch
-
-from leir.syntax import Cast, DType
-from stepTP.frontend.emitter import Emitter, converted
-from stepTP.frontend.ops.pointwise import ROUNDING, Operand, pointwise
+from stepTP.frontend.emitter import Emitter, converted, rounded, scalar
+from stepTP.frontend.ops.pointwise import ROUNDING, Operand, formula, in_half_precision, pointwise
 from stepTP.frontend.table import emits
-from stepTP.frontend.values import FLOATS, Scalar, Value, literal
+from stepTP.frontend.values import FLOATS, Scalar, Value, broadcast
 
 
 @emits("div.Tensor_mode", "div.Scalar_mode")
@@ -24,25 +21,68 @@ def divide(e: Emitter, x: Operand, y: Operand, rounding_mode: str | None = None)
 
 @emits("floor_divide", "floor_divide.Scalar")
 def floor_divide(e: Emitter, x: Operand, y: Operand) -> Value:
-    if e.dtype() in FLOATS:
-        return _by_exact_quotient(e, "floor(x/y)", x, y)
-    return _by_nonzero(e, "x//y", x, y)
+    if e.dtype() not in FLOATS:
+        return _by_nonzero(e, "x//y", x, y)
+    if _needs_exact_product(e, y):
+        quotient, rest = _exact_division(e, x, y, "floor")
+        return pointwise(e, "if_then_else(y!=0.0&&(y<0.0)!=(z<0.0),x-1.0,x)", quotient, rest, y)
+    return _by_exact_quotient(e, "floor(x/y)", x, y)
 
 
 @emits("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def modulo(e: Emitter, x: Operand, y: Operand) -> Value:
     """The remainder with the sign of the divisor."""
-    if e.dtype() in FLOATS:
-        return _by_exact_quotient(e, "x-floor(x/y)*y", x, y)
-    return _by_nonzero(e, "x%y", x, y)
+    if e.dtype() not in FLOATS:
+        return _by_nonzero(e, "x%y", x, y)
+    if _needs_exact_product(e, y):
+        _, rest = _exact_division(e, x, y, "floor")
+        return pointwise(e, "if_then_else(x!=0.0&&(x<0.0)!=(y<0.0),x+y,x)", rest, y)
+    own = (in_half_precision(operand, e.dtype()) for operand in (x, y))
+    return _by_exact_quotient(e, "x-floor(x/y)*y", *own)
 
 
 @emits("fmod.Tensor", "fmod.Scalar")
 def signed_remainder(e: Emitter, x: Operand, y: Operand) -> Value:
     """The remainder with the sign of the dividend."""
-    if e.dtype() in FLOATS:
-        return _by_exact_quotient(e, f"x-{ROUNDING['trunc'].replace('x', '(x/y)')}*y", x, y)
-    return _by_nonzero(e, f"x-({_truncated_quotient(y)})*y", x, y)
+    if e.dtype() not in FLOATS:
+        return _by_nonzero(e, f"x-({_truncated_quotient(y)})*y", x, y)
+    if _needs_exact_product(e, y):
+        _, rest = _exact_division(e, x, y, "trunc")
+        return pointwise(e, "if_then_else(x*z<0.0,if_then_else(z<0.0,x-abs(y),x+abs(y)),x)", rest, y, x)
+    own = (in_half_precision(operand, e.dtype()) for operand in (x, y))
+    return _by_exact_quotient(e, f"x-{ROUNDING['trunc'].replace('x', '(x/y)')}*y", *own)
+
+
+def _needs_exact_product(e: Emitter, y: Operand) -> bool:
+    """f64 has no wider type, in which quotient and product would be exact; powers of two need none."""
+    number = known(y)
+    return e.dtype() == "f64" and not (number and frexp(abs(number))[0] == 0.5)
+
+
+def _exact_division(e: Emitter, x: Operand, y: Operand, rounding: str) -> tuple[Value, Value]:
+    """The quotient of f64 rounded to an integer, and exactly what it leaves of x.
+
+    The division's own rounding may reach the next integer; what is left then has the wrong sign. Its product with y is
+    formed without error, from halves of 26 bits (Dekker 1971).
+    """
+    shape = e.shape()
+
+    def stored(text: str, *operands: Operand) -> Value:
+        return pointwise(e, text, *operands, into=e.temporary(shape, "f64"))
+
+    def leading(operand: Operand) -> Value:
+        scaled = stored("x*134217729.0", operand)
+        return stored("y-(y-x)", operand, scaled)
+
+    quotient = stored(ROUNDING[rounding].replace("x", "(x/y)"), x, y)
+    operands = {"x": x, "y": y, "q": quotient, "p": stored("x*y", quotient, y), "g": leading(quotient), "h": leading(y)}
+    values = {name: v if isinstance(v, Value) else scalar(v, "f64") for name, v in operands.items()}
+    elements = {name: broadcast(converted(value, "f64"), shape).element for name, value in values.items()}
+    text = "(x-p)-(g*h-p+g*(y-h)+(q-g)*h+(q-g)*(y-h))"
+    rest = e.fill(
+        e.temporary(shape, "f64"), lambda point: formula(text, **{name: at(point) for name, at in elements.items()})
+    )
+    return quotient, rest
 
 
 def _truncated_quotient(y: Operand) -> str:
@@ -66,32 +106,23 @@ def _by_nonzero(e: Emitter, text: str, x: Operand, y: Operand) -> Value:
 
 
 def _by_exact_quotient(e: Emitter, text: str, x: Operand, y: Operand) -> Value:
-    """A formula of floats that rounds x/y to an integer, which the rounding of the division itself must not reach.
+    """A formula of f32 or narrower that rounds x/y to an integer, which the rounding of the division must not reach.
 
     Of two f32 the quotient in f64 rounds to an integer only if it is one, up to 2**28; then the remainder is exact too.
-    f64 has no wider type, and takes powers of two alone, which divide exactly.
     """
     number = known(y)
     if number and frexp(abs(number))[0] == 0.5:
         return pointwise(e, text, x, y)
-    if e.dtype() == "f64":
-        e.refuse("a quotient of f64 rounded to an integer, by what is no power of two: the division's own rounding may "
-                 "reach the next integer")  # fmt: skip
-    own = e.accumulator()
-    return pointwise(e, text, *(_rounded(operand, own) for operand in (x, y)), dtype="f64")
+    return pointwise(e, text, *(_as_f32(operand) for operand in (x, y)), dtype="f64")
 
 
-def _rounded(operand: Operand, dtype: DType) -> Operand:
+def _as_f32(operand: Operand) -> Operand:
     """The operand with the values that it has in f32 or below."""
     number = known(operand)
     if number is None:
         assert isinstance(operand, Value)
-        return converted(operand, dtype)
-    if torch.tensor(number, dtype=torch.float32).item() == number:
-        return operand
-    return Value(
-        operand.shape if isinstance(operand, Value) else (), dtype, lambda _: Cast(dtype, literal(number, "f64"))
-    )
+        return operand if operand.dtype in ("f16", "bf16") else converted(operand, "f32")
+    return rounded(scalar(number, "f32"))
 
 
 @emits("__lshift__.Scalar", "bitwise_left_shift.Tensor_Scalar")
@@ -122,6 +153,8 @@ def power(e: Emitter, x: Operand, y: Operand) -> Value:
             return pointwise(e, _POWERS[number], x)
     if e.dtype() in FLOATS:
         return pointwise(e, "x**y", x, y)
+    if known(x) == 2:  # exact as far as i64 goes; a negative exponent gives 0
+        return pointwise(e, "2.0**x", y, dtype="f64")
     if isinstance(exponent, int) and 0 < exponent <= 64:
         return pointwise(e, "*".join(["x"] * exponent), x)
     return e.refuse(f"a power with a base of {e.dtype()} and an exponent that is no small constant")

@@ -10,9 +10,9 @@ from typing import Any
 from leir.names import substitute_in
 from leir.parser import parse_expression
 from leir.syntax import DType, Expr
-from stepTP.frontend.emitter import Emitter, converted, scalar
+from stepTP.frontend.emitter import Emitter, converted, rounded, scalar
 from stepTP.frontend.table import emits
-from stepTP.frontend.values import FLOATS, Buffer, Scalar, Value, broadcast, constant
+from stepTP.frontend.values import FLOATS, Buffer, Scalar, Value, broadcast
 
 Operand = Value | Scalar
 
@@ -121,7 +121,16 @@ def _binary(text: str, e: Emitter, x: Operand, y: Operand) -> Value:
 
 
 def _comparison(text: str, e: Emitter, x: Operand, y: Operand) -> Value:
-    return pointwise(e, text, x, y, dtype=e.computing_dtype(*e.node.args))
+    """Half precision compares with a number as its own dtype holds it."""
+    dtype = e.computing_dtype(*e.node.args)
+    return pointwise(e, text, *(in_half_precision(operand, dtype) for operand in (x, y)), dtype=dtype)
+
+
+def in_half_precision(operand: Operand, dtype: DType) -> Operand:
+    """The operand with its number rounded to f16 or bf16, which LEIR computes in f32; other dtypes round literals."""
+    if dtype not in ("f16", "bf16"):
+        return operand
+    return rounded(converted(operand, dtype) if isinstance(operand, Value) else scalar(operand, dtype))
 
 
 for _name, _text in UNARY.items():
@@ -205,6 +214,5 @@ def to_copy(e: Emitter, x: Value, *arguments: Any, dtype: Any = None, copy: bool
     if e.dtype() == x.dtype:
         return x
     if x.constant is not None:
-        kind = bool if e.dtype() == "bool" else float if e.dtype() in FLOATS else int
-        return constant(kind(x.constant), x.shape, e.dtype())
+        return converted(x, e.dtype())
     return e.copied(x, e.result())

@@ -11,9 +11,10 @@ from stepTP.frontend.indices import Index, expression, linear
 from stepTP.frontend.ops.logic import truth
 from stepTP.frontend.ops.pointwise import formula, pointwise
 from stepTP.frontend.table import emits
-from stepTP.frontend.values import Buffer, Point, Value, literal, stretched
+from stepTP.frontend.values import Buffer, Point, Value, literal
 
 Dims = Sequence[int] | int | None
+_WITHOUT_ROOT = (0.0, 1.0, inf, -inf)  # orders of norms
 
 
 def reduced_axes(x: Value, dims: Dims) -> list[int]:
@@ -82,16 +83,31 @@ def vector_norm(
     """Sum of powers of magnitudes, then the root; the largest or smallest magnitude for an infinite order."""
     over = reduced_axes(x, dims)
     x = converted(x, e.accumulator())
+    op, term = power_of_order(order)
+    number = literal(order, x.dtype)
+    into = rooted_buffer(e, order)
+    accumulate(e, into, op, x, over, lambda point: formula(term, x=x.element(point), y=number))
+    return rooted(e, into, order)
+
+
+def power_of_order(order: float) -> tuple[AssignOp, str]:
+    """How the norm of an order accumulates, and what: a formula of the element x and the order y."""
     powers = {0.0: "if_then_else(x!=0.0,1.0,0.0)", 1.0: "abs(x)", 2.0: "x*x", inf: "abs(x)", -inf: "abs(x)"}
     op: AssignOp = "max=" if order == inf else "min=" if order == -inf else "+="
-    text = powers.get(float(order), "abs(x)**y")
-    exact = float(order) in (0.0, 1.0, inf, -inf)
-    into = e.result(dtype=x.dtype) if exact else e.temporary(e.shape(), x.dtype)
-    number = literal(order, x.dtype)
-    total = accumulate(e, into, op, x, over, lambda point: formula(text, x=x.element(point), y=number))
-    if exact:
-        return e.settled(into)
-    return pointwise(e, "sqrt(x)" if order == 2 else "x**(1.0/y)", total, order, dtype=x.dtype)
+    return op, powers.get(float(order), "abs(x)**y")
+
+
+def rooted_buffer(e: Emitter, order: float) -> Buffer:
+    """What the powers of a norm accumulate in: the result itself where no root is taken."""
+    dtype = e.accumulator()
+    return e.result(dtype=dtype) if float(order) in _WITHOUT_ROOT else e.temporary(e.shape(), dtype)
+
+
+def rooted(e: Emitter, total: Buffer, order: float) -> Value:
+    """The norm from the powers in a buffer of `rooted_buffer`."""
+    if float(order) in _WITHOUT_ROOT:
+        return e.settled(total)
+    return pointwise(e, "sqrt(x)" if order == 2 else "x**(1.0/y)", total.value, order, dtype=total.dtype)
 
 
 @emits("mean", "mean.dim")
@@ -168,11 +184,15 @@ def position_of_extreme(e: Emitter, x: Value, dim: int | None = None, keepdim: b
 def extreme_and_position(
     e: Emitter, x: Value, dim: int, keepdim: bool = False, op: AssignOp | None = None
 ) -> tuple[Value, Value | None]:
-    if x.dtype == "bool":
-        e.refuse("an extreme of booleans and where it is")
+    """Booleans are not accumulated into: their extremes are those of 0 and 1."""
     over = reduced_axes(x, dim)
-    extreme = accumulate(e, e.result(0), op or _extreme_of(e), x, over)
-    return extreme, _least_position(e, x, over, extreme, e.result(1)) if e.uses(1) else None
+    if x.dtype == "bool":
+        x = converted(x, "i32")
+        extreme = accumulate(e, e.temporary(e.shape(0), "i32"), op or _extreme_of(e), x, over)
+        result = e.fill(e.result(0), lambda point: Binary("!=", extreme.element(point), Integer(0)))
+    else:
+        result = extreme = accumulate(e, e.result(0), op or _extreme_of(e), x, over)
+    return result, _least_position(e, x, over, extreme, e.result(1)) if e.uses(1) else None
 
 
 def _extreme_of(e: Emitter) -> AssignOp:
@@ -201,21 +221,6 @@ def variance_and_mean(
     number = literal(freedom, squares.dtype)
     spread = e.fill(e.result(0), lambda point: Binary("/", squares.element(point), number))
     return spread, e.copied(centre, e.result(1)) if e.uses(1) else centre
-
-
-@emits("_cdist_forward")
-def distances(e: Emitter, x: Value, y: Value, p: float, mode: Any) -> Value:
-    """Euclidean distances of all rows of x (..., m, k) and y (..., n, k)."""
-    if p != 2:
-        e.refuse(f"the distance of order {p}")
-    dtype = e.accumulator()
-    squares = e.temporary(e.shape(), dtype)
-    x, y = converted(x, dtype), converted(y, dtype)
-    point, inner = axes(squares.shape, x.shape[-1:])
-    left = x.element((*stretched(point[:-2], x.shape[:-2]), point[-2], *inner))
-    right = y.element((*stretched(point[:-2], y.shape[:-2]), point[-1], *inner))
-    e.assign(squares.at(point), "+=", formula("(x-y)*(x-y)", x=left, y=right), point, inner)
-    return pointwise(e, "sqrt(x)", squares.value, dtype=dtype)
 
 
 @emits("cumprod")

@@ -25,19 +25,26 @@ REASONS = {
     "which of its elements go where depends on data": ("masked_scatter",),
     "it draws random numbers": (
         "rand", "rand_like", "randn", "randn_like", "randint", "randint.low", "randint_like", "randperm", "bernoulli",
-        "bernoulli.p", "exponential", "normal_functional", "uniform", "multinomial", "alpha_dropout", "poisson",
+        "bernoulli.p", "exponential", "normal_functional", "uniform", "multinomial", "poisson",
         "fractional_max_pool2d", "fractional_max_pool3d",
     ),
     "LEIR has no complex numbers": (
-        "_fft_r2c", "_fft_c2c", "_fft_c2r", "view_as_complex", "view_as_real", "complex", "polar", "real", "imag",
+        "_fft_r2c", "_fft_c2c", "_fft_c2r", "view_as_complex", "view_as_real", "complex", "polar", "imag",
         "stft", "fft_fft", "fft_rfft", "fft_ifft", "fft_irfft", "fft_fft2", "fft_ifft2", "fft_rfft2", "fft_irfft2",
     ),
     "a factorisation chooses its pivots by data": (
         "linalg_inv_ex", "inverse", "_linalg_det", "det", "linalg_det", "linalg_lu", "linalg_qr", "_linalg_svd",
         "linalg_svd", "_linalg_eigh", "linalg_eigh", "linalg_cholesky_ex", "linalg_cholesky", "cholesky",
         "_linalg_solve_ex", "linalg_solve", "linalg_inv", "linalg_pinv", "linalg_slogdet", "_linalg_slogdet",
-        "linalg_matrix_exp",
+        "linalg_matrix_exp", "linalg_householder_product",
     ),
+    "a Python number read from a tensor": ("item", "_local_scalar_dense"),
+    "it rescales its weight in place by what is looked up": ("embedding_renorm",),
+    "its windows are weighted by a filter that grows with the scale (antialias)": (
+        "_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa.vec", "_upsample_bicubic2d_aa",
+        "_upsample_bicubic2d_aa.vec",
+    ),
+    "which alignments it sums over depends on data": ("_ctc_loss", "_ctc_loss.Tensor", "ctc_loss.Tensor"),
     "LEIR has no greatest common divisors": ("gcd", "lcm"),
     "bits of integers: LEIR has arithmetic and booleans": ("__lshift__.Tensor", "__rshift__.Tensor"),
     "PyTorch's decomposition of it counts targets after the first -1": (

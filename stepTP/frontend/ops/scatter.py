@@ -12,9 +12,10 @@ from stepTP.frontend.emitter import Emitter, axes, converted
 from stepTP.frontend.indices import Index
 from stepTP.frontend.ops.gather import indexed, position
 from stepTP.frontend.ops.logic import where as choose
-from stepTP.frontend.ops.shape import on_diagonal
+from stepTP.frontend.ops.pointwise import pointwise
+from stepTP.frontend.ops.shape import at_memory, on_diagonal, strided_start
 from stepTP.frontend.table import emits
-from stepTP.frontend.values import Point, Scalar, Value, broadcast, constant, literal
+from stepTP.frontend.values import FLOATS, Point, Scalar, Value, broadcast, constant, literal
 
 REDUCTIONS: dict[str, AssignOp] = {
     "sum": "+=", "add": "+=", "prod": "*=", "multiply": "*=", "amax": "max=", "amin": "min=",
@@ -86,8 +87,8 @@ def scatter(e: Emitter, x: Value, dim: int, positions: Value, source: Value | Sc
 def scatter_reduce(
     e: Emitter, x: Value, dim: int, positions: Value, source: Value | Scalar, reduce: str, include_self: bool = True
 ) -> Value:
-    if reduce not in REDUCTIONS:
-        e.refuse(f"a scatter that takes the {reduce}")
+    if reduce == "mean":
+        return _scattered_mean(e, x, dim, positions, source, include_self)
     return _scattered(e, x, dim, positions, source, REDUCTIONS[reduce], include_self)
 
 
@@ -99,6 +100,26 @@ def _scattered(
         source = constant(source, positions.shape, x.dtype)
     part = source.view(positions.shape, lambda point: point)
     return _written(e, x, part, lambda point: _at(e, x, dim, positions, point, point), op, include_self)
+
+
+def _scattered_mean(
+    e: Emitter, x: Value, dim: int, positions: Value, source: Value | Scalar, include_self: bool
+) -> Value:
+    """The sum over how many went into it; an element that nothing goes into stays."""
+    if x.dtype not in FLOATS:
+        e.refuse("a mean of integers that is scattered")
+    dtype = e.accumulator()
+    given = source if isinstance(source, Value) else constant(source, positions.shape, x.dtype)
+    ones = constant(1, positions.shape, dtype)
+    (point,) = axes(positions.shape)
+    total, number = (e.temporary(x.shape, dtype) for _ in range(2))
+    for into, start, term in ((total, converted(x, dtype), given), (number, constant(1, x.shape, dtype), ones)):
+        e.copied(start, into)
+        target = into.at(_at(e, x, dim, positions, point, point))
+        if not include_self:
+            e.assign(target, "=", literal(0, dtype), point)
+        e.assign(target, "+=", converted(term, dtype).element(point), point)
+    return pointwise(e, "x/y", total.value, number.value, dtype=dtype)
 
 
 @emits("index_add", "index_copy")
@@ -133,6 +154,14 @@ def _at(e: Emitter, x: Value, dim: int, positions: Value, place: Point, point: P
 @emits("diagonal_scatter")
 def diagonal_scatter(e: Emitter, x: Value, source: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Value:
     return _written(e, x, source, lambda point: on_diagonal(point, len(x.shape), offset, dim1, dim2))
+
+
+@emits("as_strided_scatter")
+def as_strided_scatter(
+    e: Emitter, x: Value, source: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Value:
+    first = strided_start(e, storage_offset)
+    return _written(e, x, source, lambda point: at_memory(x, point, stride, first))
 
 
 @emits("select_scatter")

@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import torch
+
 from leir.syntax import Binary, Expr, Select
 from stepTP.frontend.emitter import Emitter, axes, conjunction, converted
-from stepTP.frontend.indices import Index, expression, inside, quotient, remainder, reshaped
+from stepTP.frontend.indices import Index, delinearised, expression, inside, quotient, remainder, reshaped
 from stepTP.frontend.table import emits
 from stepTP.frontend.values import Point, Scalar, Value, broadcast, constant, literal
 
 
-@emits("clone", "alias", "detach", "lift_fresh_copy", "contiguous", "detach_", "dropout")
+@emits(
+    "clone", "alias", "detach", "lift_fresh_copy", "contiguous", "detach_", "real", "dropout", "feature_dropout",
+    "alpha_dropout", "feature_alpha_dropout",
+)  # fmt: skip
 def same(e: Emitter, x: Value, probability: float = 0.0, train: bool = False) -> Value:
     if train and probability:
         e.refuse("dropout in training draws random numbers")
@@ -161,6 +166,33 @@ def unfold(e: Emitter, x: Value, dim: int, size: int, step: int) -> Value:
         return view(e, x)
     axis = dim % len(x.shape)
     return x.view(e.shape(), lambda p: [i * step + p[-1] if n == axis else i for n, i in enumerate(p[:-1])])
+
+
+@emits("as_strided")
+def as_strided(
+    e: Emitter, x: Value, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Value:
+    """Positions count in the memory behind x, which must be x and no more, row by row."""
+    first = strided_start(e, storage_offset)
+    return x.view(e.shape(), lambda point: at_memory(x, point, stride, first))
+
+
+def strided_start(e: Emitter, storage_offset: int | None) -> int:
+    """The first position of an `as_strided` of a tensor that is contiguous and fills its memory; others are refused."""
+    source = e.node.args[0]
+    assert isinstance(source, torch.fx.Node)
+    tensor = source.meta["val"]
+    fills = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    if not (tensor.is_contiguous() and fills):
+        e.refuse("strides over the memory behind a view")
+    return storage_offset or 0
+
+
+def at_memory(x: Value, point: Point, stride: Sequence[int], first: int) -> tuple[Index, ...]:
+    position = Index((), first)
+    for index, step in zip(point, stride, strict=True):
+        position = position + index * step
+    return delinearised(position, x.shape)
 
 
 @emits("diagonal")
