@@ -12,9 +12,10 @@ from leir.analysis.polynomials import TooLarge
 from leir.analysis.types import is_float
 from leir.edit import expression_at, replace_expression_at
 from leir.printer import expression_text
-from leir.syntax import Access, Binary, Call, Expr, Path, Place, Program, Unary, operands
+from leir.syntax import Path, Place, Program
 from strategies.arithmetic import Setting, setting_at, settings, why_not_arithmetic
-from strategies.base import Fact, Strategy, counted, listed, path_text
+from strategies.base import Fact, Strategy, listed, path_text
+from strategies.gains import gains
 from strategies.openings import an_equation
 from strategies.safety import (
     Form,
@@ -23,6 +24,33 @@ from strategies.safety import (
     identity_is_proved,
     stays_in_range,
     underflow_is_covered,
+)
+
+# Sentences that an identity may say of itself, where `terms` has what they name.
+SAVING = ("Over the {times} iterations of the equation at {path}, writing {old} as {new} saves {saved_in_all}.",)
+SHOWING = (
+    "{fixed}, a part of {new}, does not change with {fixed_loops}: set apart, it would take {fixed_times} "
+    "evaluations instead of {times}.",
+    "{met} stands in the equation at {path} beside {old}. Written as {new}, this has it too, so that one "
+    "evaluation could serve both.",
+)
+CHANGE = (
+    "In the equation at {path}, {old} becomes {new}.",
+    "One expression is rewritten, from {old} to {new}; loops, tensors and subscripts stay.",
+    "The equation at {path} now computes {new} where it computed {old}.",
+    "At {path}, {new} takes the place of {old}: {identity}.",
+)
+EFFECT = (
+    "{operations_before} before, {operations_after} after; nothing else of the program changes.",
+    "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
+)
+SAVED = ("It saves {saved} in each of {times} iterations, {saved_in_all} in all.",)
+ADDED = (
+    "Each of {times} iterations computes {added} more, {added_in_all} in all: what this prepares has to save more.",
+)
+SHOWN = (
+    "{fixed} depends on fewer loops than {old} did; a statement of its own would evaluate it {fixed_times} "
+    "times, not {times}.",
 )
 
 
@@ -97,40 +125,15 @@ class Algebraic(Strategy):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         del after
         setting, form = self.setting(before), self.form(before)
-        old, new = operations(setting.expression), operations(form.new)
-        result = {
+        return {
             "path": path_text(self.path),
             "old": expression_text(setting.expression),
             "new": expression_text(form.new),
             "identity": form.identity,
             "dtype": setting.dtype,
-            "operations_before": counted(old, "operation"),
-            "operations_after": counted(new, "operation"),
+            **gains(before, self.path, self.within, form.new),
             **form.arguments,
         }
-        if new < old:
-            result["saved"] = counted(old - new, "operation")
-        if new > old:
-            result["added"] = counted(new - old, "operation")
-        divisions = divisions_of(setting.expression), divisions_of(form.new)
-        if divisions[1] < divisions[0]:
-            result["divisions_saved"] = counted(divisions[0] - divisions[1], "division")
-        return result
-
-
-def operations(expression: Expr) -> int:
-    """How many operations and calls an expression computes, subscripts left out."""
-    if isinstance(expression, Access):
-        return 0
-    own = isinstance(expression, Binary | Call | Unary)
-    return own + sum(map(operations, operands(expression)))
-
-
-def divisions_of(expression: Expr) -> int:
-    if isinstance(expression, Access):
-        return 0
-    own = isinstance(expression, Binary) and expression.op == "/"
-    return own + sum(map(divisions_of, operands(expression)))
 
 
 def _distinct(cls: type[Algebraic], setting: Setting) -> tuple[list[Form], str]:

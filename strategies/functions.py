@@ -22,9 +22,10 @@ from leir.analysis.types import type_of
 from leir.analysis.values import Ranges
 from leir.edit import dtypes, replace_expression_at
 from leir.printer import expression_text
-from leir.syntax import Access, Binary, Call, DType, Expr, Path, Place, Program, Real, Unary, operands
+from leir.syntax import Binary, Call, DType, Expr, Path, Place, Program, Real, Unary
 from strategies.base import Fact, Strategy, listed, path_text
 from strategies.bounded import bounded
+from strategies.gains import calls, gains
 from strategies.openings import an_equation
 from strategies.splits import Part, part_at, parts, roundings
 
@@ -134,7 +135,7 @@ class OfFunctions(Strategy):
     @classmethod
     def candidates(cls, program: Program) -> "Iterator[OfFunctions]":
         for path, part in parts(program):
-            if not _calls(part.expression):
+            if not calls(part.expression):
                 continue
             for identity, of, other in _distinct(cls, View(program, path, part)):
                 yield cls(path=path, within=part.within, identity=identity, of=of, other=other)
@@ -175,6 +176,7 @@ class OfFunctions(Strategy):
             "identity": form.identity,
             "of": self.of,
             "dtype": part.dtype,
+            **gains(before, self.path, self.within, form.new),
         }
         result["negated" if form.identity == "exp-of-negative" else "part"] = self.of
         if self.other:
@@ -183,24 +185,12 @@ class OfFunctions(Strategy):
         bounds = [f"{expression_text(each)} is in {view.range_of(each)}" for each in named]
         if bounds:
             result["bounds"] = "; ".join(bounds)
-        calls = _calls(part.expression) - _calls(form.new)
-        if calls > 0:
-            result["calls_saved"] = "one call" if calls == 1 else f"{calls} calls"
-        elif calls < 0:
-            result["calls_added"] = "one call" if calls == -1 else f"{-calls} calls"
         return result
 
     def _form(self, program: Program) -> Form:
         part, _ = part_at(program, self.path, self.within)
         assert part is not None
         return _distinct(type(self), View(program, self.path, part))[self.identity, self.of, self.other]
-
-
-def _calls(expression: Expr) -> int:
-    if isinstance(expression, Access):
-        return 0
-    own = isinstance(expression, Call) or (isinstance(expression, Binary) and expression.op == "**")
-    return own + sum(map(_calls, operands(expression)))
 
 
 def _distinct(cls: type[OfFunctions], view: View) -> dict[tuple[str, str, str], Form]:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from leir.analysis.intervals import Range, relative_error, smallest_normal
-from leir.analysis.plain import is_plain
 from leir.analysis.polynomials import TooLarge
 from leir.analysis.relative import Unbounded
 from leir.analysis.rounding import Rounding
+from leir.analysis.spread import spread_of
 from leir.analysis.types import integer_range, is_float
 from leir.analysis.underflow import lost_to_underflow
 from leir.edit import walk_expression, with_operands
@@ -140,7 +140,7 @@ def digits_are_kept(setting: Setting, form: Form) -> Fact:
         region = Setting(setting.program, place, old, None, setting.value, setting.algebra, setting.ranges())
         path = place.path
         rounding = Rounding(
-            setting.algebra, region.range_of(), lambda e, path=path: is_plain(e, setting.ranges(), path)
+            setting.algebra, region.range_of(), lambda e, path=path: spread_of(e, setting.ranges(), path)
         )
         text = expression_text(new)
         try:

@@ -11,12 +11,12 @@ from fractions import Fraction
 
 from leir.analysis.algebra import Algebra, whole
 from leir.analysis.intervals import Range, outwards, relative_error
+from leir.analysis.spread import condition_of
 from leir.analysis.types import Weak
 from leir.syntax import Binary, DType, Expr, Unary
 
 CALL_ROUNDINGS = 8.0  # that verification allows a power or call
 OPERATION_ROUNDINGS = 2.0  # that it allows a product or quotient
-_WORST_CONDITION = 64.0
 
 
 class Unbounded(Exception):
@@ -25,11 +25,14 @@ class Unbounded(Exception):
 
 @dataclass(slots=True)
 class RelativeErrors:
-    """The relative errors of expressions that stand at one place. `range_of`: of any of their parts."""
+    """The relative errors of expressions that stand at one place.
+
+    `range_of`: of any of their parts; `spread_of`: of their atoms (`leir.analysis.spread`).
+    """
 
     algebra: Algebra
     range_of: Callable[[Expr], Range]
-    is_plain: Callable[[Expr], bool]
+    spread_of: Callable[[Expr], float]
     _found: dict[Expr, tuple[float, float, float]] = field(default_factory=dict[Expr, tuple[float, float, float]])
     _condition: dict[Expr, float] = field(default_factory=dict[Expr, float])
 
@@ -53,6 +56,8 @@ class RelativeErrors:
         match expression:
             case Unary(_, operand):
                 return self.of(operand)
+            case Binary("-", Binary("+", rest, added), taken) if added == taken:
+                return self._with_detour(rest, added)
             case Binary("+" | "-"):
                 terms = list(_terms(expression, self.algebra.is_atom))
                 condition = self.condition(expression)
@@ -82,15 +87,34 @@ class RelativeErrors:
             case _:
                 raise AssertionError(f"{expression} is an atom")
 
+    def _with_detour(self, rest: Expr, term: Expr) -> tuple[float, float, float]:
+        """Of `rest+term-term`: what the term has lost cancels, and two sums are rounded."""
+        made, least, most = self.of(rest)
+        beside = self._size_beside(term, rest)
+        carried = most + (2 * beside * self.of(term)[2] if beside < math.inf else math.inf)
+        return made + 2.0 + beside, least + 2.0, carried + 2.0 * self._spread_with_detour(rest, term)
+
+    def _spread_with_detour(self, rest: Expr, term: Expr) -> float:
+        beside = self._size_beside(term, rest)
+        return math.inf if beside == math.inf else self.spread(rest) + 2 * beside * self.spread(term)
+
+    def _size_beside(self, term: Expr, rest: Expr) -> float:
+        """How much larger one value may be than another, by their ranges."""
+        a, b = self.range_of(term), self.range_of(rest)
+        least = 0.0 if b.nan or b.low <= 0 <= b.high else min(abs(b.low), abs(b.high))
+        return math.inf if a.nan or not least else max(abs(a.low), abs(a.high)) / least
+
     def spread(self, expression: Expr) -> float:
         """What the sums of a value are made of over its size, at most."""
         if isinstance(self.algebra.kinds.of(expression), Weak):
             return 1.0
         if self.algebra.is_atom(expression):
-            return 1.0 if self.is_plain(expression) else math.inf
+            return self.spread_of(expression)
         match expression:
             case Unary(_, operand):
                 return self.spread(operand)
+            case Binary("-", Binary("+", rest, added), taken) if added == taken:
+                return self._spread_with_detour(rest, added)
             case Binary("+" | "-"):
                 condition = self.condition(expression)
                 return condition * max(self.spread(term) for term in _terms(expression, self.algebra.is_atom))
@@ -104,21 +128,9 @@ class RelativeErrors:
     def condition(self, expression: Expr) -> float:
         """The sum of the sizes of the terms of a sum over the size of the sum, at most; 1 for terms of one sign."""
         if expression not in self._condition:
-            self._condition[expression] = self._condition_of(expression)
+            terms = _signed_terms(expression, self.algebra.is_atom)
+            self._condition[expression] = condition_of(terms, expression, self.range_of)
         return self._condition[expression]
-
-    def _condition_of(self, expression: Expr) -> float:
-        terms = [self.range_of(term) for term in _signed_terms(expression, self.algebra.is_atom)]
-        if any(term.nan for term in terms):
-            return math.inf
-        if all(term.low >= 0 for term in terms) or all(term.high <= 0 for term in terms):
-            return 1.0
-        whole_range = self.range_of(expression)
-        if whole_range.nan or whole_range.low <= 0 <= whole_range.high:
-            return math.inf
-        least = min(abs(whole_range.low), abs(whole_range.high))
-        condition = sum(max(abs(term.low), abs(term.high)) for term in terms) / least
-        return condition if condition <= _WORST_CONDITION else math.inf
 
     def literal(self, expression: Expr) -> tuple[float, float] | None:
         """The value of an expression of literals, and how far it lies from the value of its type, in u.

@@ -15,13 +15,15 @@ not. What divides is such a symbol, too, and must be accurate itself: `condition
 sum, is bounded by the ranges. A value with a bounded condition everywhere is compared by relative errors alone
 (`leir.analysis.relative`).
 
-An atom is one number, but what is allowed for it may be more than its size (of a temporary that holds x - y, the
-allowance remembers |x| + |y|): unless `is_plain`, it has a second symbol for that.
+An atom is one number, but what is allowed for it may be more than its size: of a temporary that holds x - y, the
+allowance remembers |x| + |y|. It has a second symbol for that, which is the same before and after. Or that is a
+multiple of its size, where `leir.analysis.spread` bounds it; and what is allowed for the old expression is no less than
+if it were the size itself. The three are tried in turn.
 """
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leir.analysis.algebra import Algebra, whole
 from leir.analysis.bounds import LONGEST, SECOND_ORDER, Bound, added, is_at_most, larger_product, scaled, times
@@ -49,19 +51,23 @@ class Rounded:
 
 @dataclass(slots=True)
 class Rounding:
-    """The bounds of expressions that stand at one place. `range_of`: of any of their parts."""
+    """The bounds of expressions that stand at one place.
+
+    `range_of`: of any of their parts; `spread_of`: of their atoms, taken as `multiples` of their sizes or as symbols.
+    """
 
     algebra: Algebra
     range_of: Callable[[Expr], Range]
-    is_plain: Callable[[Expr], bool]
+    spread_of: Callable[[Expr], float]
     symbols: dict[object, int] = field(default_factory=dict[object, int])
     larger: dict[int, Bound] = field(default_factory=dict[int, Bound])  # what a symbol is at most
     divisors: set[object] = field(default_factory=set[object])  # keys of the sums that something is divided by
+    multiples: bool = False
     found: dict[Expr, Rounded] = field(default_factory=dict[Expr, Rounded])
     relative: RelativeErrors = field(init=False)
 
     def __post_init__(self) -> None:
-        self.relative = RelativeErrors(self.algebra, self.range_of, self.is_plain)
+        self.relative = RelativeErrors(self.algebra, self.range_of, self.spread_of)
 
     def why_not(self, old: Expr, new: Expr) -> str:
         """Why the new expression may lose more than is allowed for the old one; empty if it cannot.
@@ -75,15 +81,22 @@ class Rounding:
         if made <= least and most <= _GROWTH * least and self.relative.spread(new) <= _GROWTH:
             return ""
         before, after = self.settled(self.of(old)), self.settled(self.of(new))
-        rounded = after.made
-        if made < math.inf and not is_at_most(rounded, before.allowed[0], self.larger):
-            rounded = scaled(before.size, made)  # the new value has the size of the old one
-        if not is_at_most(rounded, before.allowed[0], self.larger):
+        sized = replace(self, spread_of=_own_size, found={})
+        allowed = (before.allowed[0], sized.settled(sized.of(old)).allowed[0])
+        roundings = [after.made, *([scaled(before.size, made)] if made < math.inf else [])]  # of the same value
+        if not any(is_at_most(rounded, bound, self.larger) for rounded in roundings for bound in allowed):
             return "its roundings may be more than verification allows for the expression before"
-        pairs = zip((after.allowed[1], after.spread[1]), (before.allowed[0], before.spread[0]), strict=True)
-        if not all(is_at_most(new_bound, scaled(old_bound, _GROWTH), self.larger) for new_bound, old_bound in pairs):
+        if not self.allows_little_more(old, new) and not replace(self, multiples=True, found={}).allows_little_more(
+            old, new
+        ):
             return "verification would allow it more than four times as much as the expression before"
         return ""
+
+    def allows_little_more(self, old: Expr, new: Expr) -> bool:
+        """Whether what is allowed for the new expression, and its spread, are not far above those of the old one."""
+        before, after = self.settled(self.of(old)), self.settled(self.of(new))
+        pairs = ((after.allowed[1], before.allowed[0]), (after.spread[1], before.spread[0]))
+        return all(is_at_most(most, scaled(least, _GROWTH), self.larger) for most, least in pairs)
 
     def of(self, expression: Expr) -> Rounded:
         """The bounds of an expression. Raises Unbounded."""
@@ -101,11 +114,12 @@ class Rounding:
         if self.algebra.is_atom(expression):
             symbol = self._symbol(("atom", self.algebra.atom_number(expression)))
             size: Bound = {((symbol, 1),): 1.0}
-            if self.is_plain(expression):
-                return Rounded(size, (size, size), {}, ({}, {}))
-            spread: Bound = {((self._symbol(("spread", symbol)), 1),): 1.0}
-            self.larger[symbol] = spread
-            return Rounded(size, (spread, spread), {}, ({}, {}))
+            spread = self.spread_of(expression)
+            if spread == 1.0 or (self.multiples and spread < math.inf):
+                return Rounded(size, (size, scaled(size, spread)), {}, ({}, {}))
+            own: Bound = {((self._symbol(("spread", symbol)), 1),): 1.0}
+            self.larger[symbol] = own
+            return Rounded(size, (own, own), {}, ({}, {}))
         match expression:
             case Unary(_, operand):
                 return self.of(operand)
@@ -138,10 +152,10 @@ class Rounding:
 
     def _sum(self, expression: Binary, a: Rounded, b: Rounded) -> Rounded:
         size = self._size(expression, a.size, b.size)
-        condition = self.relative.condition(expression)
+        condition, spread = self.relative.condition(expression), self.relative.spread(expression)
         low, high = (added(x, y) for x, y in zip(a.spread, b.spread, strict=True))
-        if size != added(a.size, b.size) and condition < math.inf:
-            low, high = (size if condition == 1.0 else low), scaled(size, condition)
+        if size != added(a.size, b.size) and spread < math.inf:
+            low, high = (size if condition == 1.0 else low), scaled(size, spread)
             made = scaled(size, self.relative.of(expression)[0])
             allowed = scaled(size, self.relative.of(expression)[1]), scaled(size, self.relative.of(expression)[2])
             return Rounded(size, (size, high), made, allowed)
@@ -239,6 +253,10 @@ class Rounding:
                 yield from self._keys_of_sums(right)
             case _:
                 return
+
+
+def _own_size(_: Expr) -> float:
+    return 1.0
 
 
 def _is_zero(a: Rounded, b: Rounded) -> bool:

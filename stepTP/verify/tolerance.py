@@ -31,6 +31,8 @@ The rules, with total errors Ea, Eb of the operands, and t = the smallest normal
 
 Nothing is rounded where all operands are exact multiples of a power of two g = 2^-(p//3) and M <= 2^p g, p the
 significant bits of the type: small integers are exact in any order, and a program that uses nothing else must be exact.
+Where such a value meets another one in the same expression, the roundings that its operations may take count again:
+written otherwise, the expression rounds there.
 A value beyond the largest number of its type has no bound; an exact infinity has the error 0.
 """
 
@@ -81,10 +83,11 @@ FORMATS: dict[DType, Format] = {
 class Running:
     """A value with its bound; see the module's description. All parts broadcast together.
 
-    `gridded`: all terms are exact multiples of the type's g. `from_exp`: a product with a value of exp. `log_error`: of
-    a positive value, a bound on |log(x~/x)| but for underflow; it may be finite where E is larger than x, not where x
-    overflows. Booleans are values 0 and 1 whose error is 1 where they are uncertain. `settled` makes the whole bound
-    the error.
+    `gridded`: all terms are exact multiples of the type's g. `left_out`: the roundings of operations in one expression
+    that do not count for that; they do once the value meets others. `from_exp`: a product with a value of exp.
+    `log_error`: of a positive value, a bound on |log(x~/x)| but for underflow; it may be finite where E is larger than
+    x, not where x overflows. Booleans are values 0 and 1 whose error is 1 where they are uncertain. `settled` makes the
+    whole bound the error.
     """
 
     value: Number
@@ -94,6 +97,7 @@ class Running:
     gridded: Array | bool = False
     from_exp: bool = False
     log_error: Number | None = None
+    left_out: Number = 0.0
 
 
 def exact(value: Number, format: Format | None = None) -> Running:
@@ -125,13 +129,15 @@ def settled(a: Running, format: Format | None, cost: float = 1.0) -> Running:
     roundings = np.maximum(np.asarray(a.terms) - 1.0, 0.0) * (format.roundoff * cost) * a.magnitude
     gridded = a.gridded & (np.asarray(a.magnitude) <= _grid_limit(format))
     error = np.where(gridded, a.error, a.error + roundings)
-    return _bounded(replace(a, error=error, terms=1.0, gridded=gridded), a.error, format)
+    left_out = np.where(gridded, a.left_out + roundings, 0.0)
+    return _bounded(replace(a, error=error, terms=1.0, gridded=gridded, left_out=left_out), a.error, format)
 
 
 def add(a: Running, b: Running, format: Format | None, sign: float = 1.0) -> Running:
     """a + sign * b: the sum goes on, see `settled`."""
     if format is None:
         return exact(a.value + b.value if sign > 0 else np.subtract(a.value, b.value))
+    a, b = _met(a, b)
     return _bounded(
         Running(
             a.value + b.value if sign > 0 else a.value - b.value,
@@ -140,6 +146,7 @@ def add(a: Running, b: Running, format: Format | None, sign: float = 1.0) -> Run
             a.terms + b.terms,
             a.gridded & b.gridded,
             a.from_exp and b.from_exp,
+            left_out=a.left_out + b.left_out,
         ),
         a.error + b.error,
         format,
@@ -151,18 +158,21 @@ def multiply(a: Running, b: Running, format: Format | None) -> Running:
     value = a.value * b.value
     if format is None:
         return exact(value)
+    a, b = _met(a, b)
     size_a, size_b = np.abs(a.value), np.abs(b.value)
     magnitude = np.maximum(_product(a.magnitude, size_b), _product(size_a, b.magnitude))
     carried = _product(size_a, b.error) + _product(size_b, a.error) + _product(a.error, b.error)
     gridded = a.gridded & b.gridded
     if np.any(gridded):
         gridded = gridded & _on_grid(value, format) & (np.asarray(magnitude) <= _grid_limit(format))
-    product = Running(value, carried, magnitude, 1.0, gridded, a.from_exp or b.from_exp)
+    left_out = _product(size_a, b.left_out) + _product(size_b, a.left_out)
+    product = Running(value, carried, magnitude, 1.0, gridded, a.from_exp or b.from_exp, left_out=left_out)
     return _rounded_once(product, OPERATION_ROUNDINGS, carried, format)
 
 
 def divide(a: Running, b: Running, format: Format) -> Running:
     a, b = settled(a, format), settled(b, format)
+    a, b = _counted(a), _counted(b)
     value, size = np.divide(a.value, b.value), np.abs(b.value)
     room = size - b.error
     carried = np.where(room > 0, (a.error + _product(np.abs(value), b.error)) / room, np.inf)
@@ -171,6 +181,19 @@ def divide(a: Running, b: Running, format: Format) -> Running:
     carried = np.where(np.isinf(b.value) & np.isfinite(a.value), 0.0, carried)
     quotient = Running(value, carried, np.divide(a.magnitude, size), from_exp=a.from_exp)
     return _rounded_once(quotient, OPERATION_ROUNDINGS, carried, format)
+
+
+def _met(a: Running, b: Running) -> tuple[Running, Running]:
+    """Two operands: where one is on the grid and the other is not, what was left out of the first counts."""
+    both = a.gridded & b.gridded
+    return _counted(a, both), _counted(b, both)
+
+
+def _counted(a: Running, unless: Array | bool = False) -> Running:
+    """A value with what was left out as part of its error, but where `unless` holds."""
+    if unless is True or not np.any(a.left_out):
+        return a
+    return replace(a, error=a.error + np.where(unless, 0.0, a.left_out), left_out=np.where(unless, a.left_out, 0.0))
 
 
 def negate(a: Running) -> Running:
@@ -306,9 +329,11 @@ def stored(a: Running, computed: Format | None, kept: Format | None) -> Running:
 
 def _rounded_once(a: Running, roundings: float, carried: Number, format: Format) -> Running:
     """`a` with the error of one operation added to what it carries, but where it is exact."""
-    error = carried + (format.roundoff * roundings * (a.magnitude + carried) + format.smallest)
+    rounding = format.roundoff * roundings * (a.magnitude + carried) + format.smallest
+    error = carried + rounding
     if a.gridded is not False:
         error = np.where(a.gridded, carried, error)
+        a = replace(a, left_out=np.where(a.gridded, a.left_out + rounding, 0.0))
     return _bounded(replace(a, error=error), carried, format)
 
 

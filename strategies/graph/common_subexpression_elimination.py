@@ -16,6 +16,8 @@ place, which the nest keeps, hold for the others. That operands' subscripts stay
 
 Pays when: computing the expression again costs more than to store and load it: exponentials, divisions, long sums.
 
+Leads to: operator_fusion, set_storage_scope, compute_inline.
+
 Inverse: compute_inline.
 """
 

@@ -18,6 +18,8 @@ is proved again.
 Pays when: the two are small, or share an operand, as projections of one input do: one larger product uses it once. The
 price is a copy of the operands that differ, and of the results.
 
+Leads to: compute_inline, loop_binding, loop_tiling.
+
 Inverse: tensor_split_to_decouple_operators.
 """
 

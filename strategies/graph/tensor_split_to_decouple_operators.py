@@ -16,6 +16,8 @@ terms may be regrouped. That subscripts stay in range and that all parts are wri
 Pays when: the parts can run at once or in different places, each fits a memory that the whole does not, or they are to
 be scheduled differently. The price is a copy of each slice, which compute_inline takes away again, and of the results.
 
+Leads to: compute_inline, loop_binding, operator_fusion.
+
 Inverse: tensor_concat_to_fuse_operators, on a spatial axis.
 """
 

@@ -16,6 +16,8 @@ of ordinary size; and the terms lose no more digits than verification allows for
 
 Pays when: a term no longer needs the division, depends on fewer loops, or meets a term like it.
 
+Leads to: cancellation, expression_splitting, common_subexpression_elimination, collect.
+
 Inverse: together.
 """
 
@@ -27,7 +29,7 @@ from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.edit import walk_expression
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Program
-from strategies.algebra import Algebraic
+from strategies.algebra import ADDED, CHANGE, EFFECT, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
@@ -43,17 +45,25 @@ class Apart(Algebraic):
         "The terms above the line of {old} are tied to each other by their divisor alone.",
         "As separate fractions, the parts of {old} can be computed, moved and simplified by themselves.",
         "One division at {path} serves a whole sum; {count} terms come of it if each is divided for itself.",
+        "Split at its sum, {old} has {count} terms: {new}.",
+        *SHOWING,
         "{old} can be written as a sum.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
         "Take the fraction apart: {new} replaces {old}.",
         "{count} terms stand for one fraction: {new}.",
+        "Every part of {old} gets the divisor that it needs, and the sum of them is {new}.",
+        "A quotient becomes a sum at {path}: {new}.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} before, {operations_after} after: {added} more, for terms that can be dealt with apart.",
-        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
-        "The expression takes {operations_after} now; nothing else of the program changes.",
+        "{added} more, for terms that can be dealt with apart.",
+        "The expression takes {operations_after} now, and its terms are {count}.",
+        "{new} rounds every one of its {count} terms; in {dtype} bits may change, as far as verification allows.",
+        "No tensor, loop or guard is touched: one fraction has become a sum of {count} terms.",
+        *EFFECT,
+        *ADDED,
+        *SHOWN,
     )
 
     by: str = ""

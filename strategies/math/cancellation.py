@@ -5,17 +5,20 @@
 
 The identities, one a step; `of` is what cancels:
 
-- a factor above and below: (a*b)/(a*c) = b/c, a*b/a = b, a/(a*b) = 1.0/b, a/a = 1.0; powers lose one: a**2/a = a
+- a factor above and below: (a*b)/(a*c) = b/c, a*b/a = b, a/(a*b) = 1.0/b, a/a = 1.0; powers lose one: a**2.0/a = a
 - a factor of a product with a quotient: a*(b/a) = b; and of an inverse: 1.0/(1.0/a) = a
 - a factor of every term above: (a*b+a*c)/a = b+c
 - a polynomial above and below, as SymPy finds it: (a*a-1.0)/(a-1.0) = a+1.0
 - two terms of a sum that are opposite, up to commuted operands: a+b-b = a, (a+b)-(b-a) = a+a; a-a = 0.0
-- a sign of a sign: -(-a) = a; a multiplication or division by 1.0
+- a sign of a sign: -(-a) = a
+- what changes nothing: a*1.0 = a, a/1.0 = a, a+0.0 = a, a-0.0 = a
 
 Legal when: what cancels as a factor is finite and not zero, nor too close to it, by the ranges; what cancels as a term
 is finite; what is left divides by nothing that may be zero. The rest rounds less than the whole did.
 
 Pays when: always, unless what cancelled scaled its operand into a safer range: work is saved, and a division.
+
+Leads to: compute_inline, dead_code_elimination, factorization.
 
 Inverse: expand_cancellation.
 """
@@ -26,13 +29,13 @@ from typing import ClassVar
 from leir.analysis.terms import Term, is_sum, product, quotient, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Program, Unary
-from strategies.algebra import Algebraic
+from strategies.algebra import CHANGE, EFFECT, SAVED, SAVING, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
 from strategies.safety import Form
 
-_NEUTRAL = "1 changes nothing"
+_NEUTRAL = ("0", "0.0", "1", "1.0")
 
 
 class Cancellation(Algebraic):
@@ -40,21 +43,30 @@ class Cancellation(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "{twice} takes part in {old} twice, with opposite effects: without it, {divisions_saved} less is needed.",
+        "{twice} takes part in {old} twice, with opposite effects: without it, {divisions_saved} fewer are needed.",
         "What {twice} does in {old} is undone in the same expression: without it, there is {saved} less.",
         "{of} cancels in {old}, which then has {saved} less.",
         "{of} makes no difference to the value of {old}.",
+        "Take {of} away, and {old} is {new}: the value is the same, the way to it shorter.",
+        "What does {of} bring to {old}? Nothing that is not taken back: {identity}.",
+        *SAVING,
         "In the equation at {path}, {of} cancels.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
         "Without {of}, {new} stands where {old} stood.",
         "{old} is reduced to {new}.",
+        "Strike {of} out of {old}: what is left reads {new}.",
+        "The equation at {path} loses {of} there, and is {new} instead.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} before, {operations_after} after; nothing else of the program changes.",
         "{divisions_saved} fewer; in {dtype} the value loses the roundings of what is gone.",
-        "The value is the same for real numbers, and in {dtype} its roundings are within what verification allows.",
+        "The text of the expression reads {reads_before} before and {reads_after} after.",
+        "What stays, {new}, takes {operations_after}, and rounds no more than verification allows for {old}.",
+        "The equation reads {unread} no longer.",
+        "{old} took {operations_before}; {new} takes {operations_after}, in each of {times} iterations.",
+        *EFFECT,
+        *SAVED,
     )
 
     of: str
@@ -63,7 +75,7 @@ class Cancellation(Algebraic):
         result = super().terms(before, after)
         if self.of == "-":
             return {**result, "of": "the pair of signs"}
-        return result if self.form(before).identity == _NEUTRAL else {**result, "twice": self.of}
+        return result if self.of in _NEUTRAL else {**result, "twice": self.of}
 
     @classmethod
     def forms(cls, setting: Setting) -> Iterator[Form]:
@@ -73,15 +85,14 @@ class Cancellation(Algebraic):
                     yield Form({"of": "-"}, operand.operand, "two signs cancel")
             case Binary("*" | "/" as op, left, right):
                 yield from _factors(setting, left, right)
-                if setting.algebra.number(right) == 1:
-                    yield Form({"of": expression_text(right)}, left, _NEUTRAL)
-                if op == "*" and setting.algebra.number(left) == 1:
-                    yield Form({"of": expression_text(left)}, right, _NEUTRAL)
+                yield from _neutral(setting, 1, left, right, op == "*")
                 if op == "/":
                     yield from _of_every_term(setting)
                     yield from _polynomials(setting)
-            case Binary("+" | "-") if setting.is_whole_sum:
-                yield from _opposite_terms(setting)
+            case Binary("+" | "-" as op, left, right):
+                yield from _neutral(setting, 0, left, right, op == "+")
+                if setting.is_whole_sum:
+                    yield from _opposite_terms(setting)
             case _:
                 return
 
@@ -90,6 +101,14 @@ class Cancellation(Algebraic):
         form, why = self.found(program)
         yield Fact("expression-cancels", form is not None, why)
         yield from self.facts_of_form(program)
+
+
+def _neutral(setting: Setting, number: int, left: Expr, right: Expr, commutes: bool) -> Iterator[Form]:
+    """An operand that changes nothing: a 1 of a product or quotient, a 0 of a sum."""
+    for own, other in ((right, left), (left, right)) if commutes else ((right, left),):
+        if setting.algebra.number(own) == number:
+            text = expression_text(own)
+            yield Form({"of": text}, other, f"{text} changes nothing")
 
 
 def _factors(setting: Setting, left: Expr, right: Expr) -> Iterator[Form]:

@@ -17,6 +17,8 @@ form rounds no more than verification allows for the terms. Integers must not ov
 
 Pays when: multiplications are saved, or the gathered operands can be summed once and kept.
 
+Leads to: expression_splitting, factorization, common_subexpression_elimination.
+
 Inverse: expand_collect.
 """
 
@@ -26,7 +28,7 @@ from typing import ClassVar, Literal
 from leir.analysis.terms import Term, product, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Access, Call, Expr, Program
-from strategies.algebra import Algebraic
+from strategies.algebra import CHANGE, EFFECT, SAVED, SAVING, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
@@ -42,17 +44,26 @@ class Collect(Algebraic):
         "{by} is multiplied again and again in {old}, although the operands it meets could be summed before.",
         "Seen as a polynomial in {by}, {old} has terms that belong together.",
         "The equation at {path} spreads {by} over {count} terms; {saved} less will do if they are gathered.",
+        *SAVING,
+        *SHOWING,
         "Terms of {old} share {by}.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
         "Gather what {by} multiplies: {new} replaces {old}.",
         "The {count} terms with {by} become one product, the others stay: {new}.",
+        "{by} is written once for {count} terms, before a parenthesis of what it multiplied: {new}.",
+        "At {path}, the sum {old} is ordered by {by}: {new}.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} before, {operations_after} after; nothing else of the program changes.",
-        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
         "The sum takes {operations_after}, and reads what it read.",
+        "The text of the expression reads {reads_before} before and {reads_after} after.",
+        "{new} rounds {by} times a sum where {old} rounded {count} products: bits may change, and verification "
+        "allows that in {dtype}.",
+        "No tensor, loop or guard is touched: {count} terms of a sum have become one.",
+        *EFFECT,
+        *SAVED,
+        *SHOWN,
     )
 
     by: str

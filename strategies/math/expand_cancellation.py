@@ -1,36 +1,43 @@
-"""Multiplies and divides by an expression that the equation has at hand.
+"""Multiplies and divides by an expression that the equation has at hand, or adds it and takes it away.
 
-    Before    a/b
-    After     (a*y)/(b*y)
+    Before    a/b              or    a
+    After     (a*y)/(b*y)      or    a+y-y
 
 The identities, one a step; `by` is y, a temporary, a call or a sum that occurs in the same equation:
 
-- a fraction gets the factor above and below: a/b = (a*y)/(b*y)
-- any other product is multiplied and divided: a*b = (a*b*y)/y
+- `twice: factor`: a fraction gets the factor above and below: a/b = (a*y)/(b*y)
+- the same for any other product, which is multiplied and divided: a*b = (a*b*y)/y
+- `twice: term`: a sum gets the term with either sign: a+b = a+b+y-y
+- the same for a product or a quotient: a*b = a*b+y-y
 
-Legal when: y is finite and not zero, nor too close to it, by the ranges; no product overflows, for inputs of ordinary
-size; the two roundings that come with y are within what verification allows for the whole of the arithmetic around. A
-product or quotient by itself has no room for them, three of them have.
+Legal when: a factor is finite and not zero, nor too close to it, a term is finite, by the ranges; nothing that is new
+overflows, for inputs of ordinary size; the two roundings that come with y are within what verification allows for the
+whole of the arithmetic around, and a term is not so large that digits are lost beside it. A product or quotient by
+itself has no room for them, several of them have.
 
-Pays when: the factor meets its like in another part of the expression, so that together, collect or cancellation can
-follow.
+Pays when: the factor or term meets its like in another part of the expression, so that together, collect,
+factorization or cancellation can follow.
+
+Leads to: cancellation, together, collect, factorization.
 
 Inverse: cancellation.
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from leir.analysis.terms import is_sum
 from leir.edit import walk_expression
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, Expr, Program
-from strategies.algebra import Algebraic
+from strategies.algebra import ADDED, CHANGE, EFFECT, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
+from strategies.gains import operations
 from strategies.safety import Form
 
-MOST_FACTORS = 4  # different expressions that are tried at a place
+MOST_AT_HAND = 4  # different expressions that are tried at a place
+FEWEST_OPERATIONS = 3  # of an expression that has room for the roundings of a term
 
 
 class ExpandCancellation(Algebraic):
@@ -38,44 +45,73 @@ class ExpandCancellation(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{by} is at hand in the equation at {path}: with it above and below, {old} can be joined with what has it.",
-        "If {old} had the factor {by} above and below, it would match other parts of the equation.",
-        "Nothing forbids to multiply and divide {old} by {by}, which is never zero.",
-        "{old} can take {by} along, since multiplying and dividing by it leaves the value.",
+        "{factor} is at hand in the equation at {path}: with it above and below, {old} can be joined with what has it.",
+        "{term} is at hand in the equation at {path}: added to {old} and taken away, it can be joined with its like"
+        " there.",
+        "If {old} had {beside} twice, with opposite effects, it would match other parts of the equation at {path}.",
+        "Nothing forbids to take {by} into {old} and out again: {bounds}.",
+        "The equation at {path} has {beside} in other parts, too: {old} can be written with it.",
+        "A detour by {by} leaves the value of {old} as it is, and shows {by} in it.",
+        "By itself {new} is longer than {old}. It is a step towards others, and harmless: {identity}.",
+        "{old} can take {by} along, since it leaves again.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
-        "Multiply {old} by {by} and divide by it: {new}.",
-        "{by} enters above and below: {new} stands where {old} stood.",
+        "{by} enters {old} twice, with opposite effects: {new}.",
+        "{old} is extended by {by}, and reads {new}.",
+        "The detour over {by} is written out at {path}: {new}.",
+        "Take {by} into {old} and out again: {new} stands there now.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} before, {operations_after} after: a detour, which pays by the steps that follow.",
-        "The value is the same for real numbers; in {dtype} two roundings are added, within what verification allows.",
+        "A detour of {added}, which pays by the steps that follow.",
+        "The value is the same for real numbers; {new} rounds twice more in {dtype}, within what verification allows.",
         "{added} more, all of them with {by}.",
+        "{bounds}: nothing overflows by it, and no division by zero comes of it.",
+        "The text of the expression reads {reads_after} where it read {reads_before}.",
+        *EFFECT,
+        *ADDED,
     )
 
     by: str
+    twice: Literal["factor", "term"] = "factor"
 
     @classmethod
     def forms(cls, setting: Setting) -> Iterator[Form]:
         expression = setting.expression
-        is_part = isinstance(setting.parent, Binary) and setting.parent.op in ("*", "/")
-        if not (isinstance(expression, Binary) and expression.op in ("*", "/")):
+        if not isinstance(expression, Binary):
             return
-        if is_part and setting.parent is not None and not setting.is_atom(setting.parent):
-            return  # of a longer product
-        for factor in _at_hand(setting):
-            above, below = (expression.left, expression.right) if expression.op == "/" else (expression, None)
-            divisor = factor if below is None else Binary("*", below, factor)
-            new = Binary("/", Binary("*", above, factor), divisor)
-            text = expression_text(factor)
-            yield Form({"by": text}, new, f"{text} is multiplied by, and divided by", nonzero=(factor,))
+        kinds = ("+", "-") if expression.op in ("+", "-") else ("*", "/")
+        within = setting.parent is not None and not setting.is_atom(setting.parent)
+        if within and isinstance(setting.parent, Binary) and setting.parent.op in kinds:
+            return  # of a longer sum or product
+        for by in _at_hand(setting):
+            text = expression_text(by)
+            if kinds == ("*", "/"):
+                above, below = (expression.left, expression.right) if expression.op == "/" else (expression, None)
+                divisor = by if below is None else Binary("*", below, by)
+                new = Binary("/", Binary("*", above, by), divisor)
+                identity = f"{text} is multiplied by, and divided by"
+                yield Form({"by": text, "twice": "factor"}, new, identity, nonzero=(by,))
+            if operations(expression) >= FEWEST_OPERATIONS:
+                new = Binary("-", Binary("+", expression, by), by)
+                yield Form({"by": text, "twice": "term"}, new, f"{text} is added and taken away", finite=(by,))
 
     def facts(self, program: Program) -> Iterator[Fact]:
         yield from self.facts_of_place(program)
         form, why = self.found(program)
-        yield Fact("factor-is-at-hand", form is not None, why)
+        yield Fact("expression-is-at-hand", form is not None, why)
         yield from self.facts_of_form(program)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        setting, form = self.setting(before), self.form(before)
+        (by,) = (*form.nonzero, *form.finite)
+        result = {
+            **super().terms(before, after),
+            self.twice: self.by,
+            "bounds": f"{self.by} is in {setting.range_of()(by)}",
+        }
+        inside = {part for _, part in walk_expression(setting.expression)}
+        return result if by in inside else {**result, "beside": self.by}
 
 
 def _at_hand(setting: Setting) -> list[Expr]:
@@ -94,4 +130,4 @@ def _at_hand(setting: Setting) -> list[Expr]:
         if not around and setting.computes_here(part) and not any(setting.same(part, other) for other in found):
             found.append(part)
     outside = [part for part in found if part not in inside]
-    return [*outside, *(part for part in found if part in inside)][:MOST_FACTORS]
+    return [*outside, *(part for part in found if part in inside)][:MOST_AT_HAND]

@@ -5,18 +5,20 @@
 
 The identities, one a step:
 
-- a product of the operand, or a power of it, with a sum: x*x*(a+b)+c*x = a*x*x+b*x*x+c*x
-- with other factors along: 2.0*x*(a+b)+c = 2.0*a*x+2.0*b*x+c
-- a nested polynomial loses one level: x*(a*x+b)+c = a*x*x+b*x+c
+- a product of the operand, or a power of it, with a sum: x*x*(a+b)+c*x = x*x*a+x*x*b+c*x
+- with other factors along: 2.0*x*(a+b)+c = 2.0*x*a+2.0*x*b+c
+- a nested polynomial loses one level: x*(a*x+b)+c = x*a*x+x*b+c
 
 The operand is an access or a call, as it is written. All terms of the sum in which it multiplies a sum are distributed,
 each over its first; the others stay as they are. What comes of one term is summed before it meets the others:
-b+x*(a+c) = b+(a*x+c*x), which rounds b no more often.
+b+x*(a+c) = b+(x*a+x*c), which rounds b no more often.
 
 Legal when: both forms are one polynomial; no part of the new sum overflows, for inputs of ordinary size; and the terms
 lose no more digits than verification allows for the products.
 
 Pays when: the terms meet others like them, can be summed apart, or do not all depend on the loops around.
+
+Leads to: collect, cancellation, expression_splitting.
 
 Inverse: collect.
 """
@@ -27,7 +29,7 @@ from typing import ClassVar
 from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Access, Call, Expr, Program
-from strategies.algebra import Algebraic
+from strategies.algebra import ADDED, CHANGE, EFFECT, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in
@@ -39,21 +41,30 @@ class ExpandCollect(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "{by} multiplies a sum within {old}; distributed, each term shows what it is made of.",
+        "{by} stands before a parenthesis in {old}: distributed, it shows what it is made of.",
         "Inside {old}, terms are held together by {by} alone.",
         "As long as {by} stands before a parenthesis, its terms cannot meet the other terms of {old}.",
         "The sum at {path} has terms within terms: {by} can be distributed over them.",
+        "With the parenthesis after {by} opened, {old} is a plain sum of {terms_after} terms.",
+        *SHOWING,
         "{old} is a sum in which {by} multiplies another sum.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
         "Distribute {by}: {new} replaces {old}.",
         "The sum of {terms_before} becomes one of {terms_after}: {new}.",
+        "{by} goes to each of the terms that it multiplied together, and {old} reads {new}.",
+        "At {path} a parenthesis is opened, with {by} before every term: {new}.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} before, {operations_after} after: {added} more, for terms that can be dealt with apart.",
-        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
+        "{added} more, for terms that can be dealt with apart.",
         "The expression takes {operations_after} now; nothing else of the program changes.",
+        "{new} rounds {terms_after} terms where {old} had {terms_before}; bits may change in {dtype}, as far as "
+        "verification allows.",
+        "No tensor, loop or guard is touched: terms within terms have become terms.",
+        *EFFECT,
+        *ADDED,
+        *SHOWN,
     )
 
     by: str

@@ -8,7 +8,7 @@ The identities, one a step:
 - one sum among the factors: a*(b+c)*d = a*b*d+a*c*d
 - the terms of a sum may be quotients: a*(b/c+d) = a*b/c+a*d
 - a whole product of sums: (a+b)*(c+d) = a*c+a*d+b*c+b*d
-- a power of a sum of two: (a+b)**2.0 = a*a+2.0*a*b+b*b, also the third
+- a power of a sum of two: (a+b)**2.0 = a*a+2.0*a*b+b*b, and the third
 - a sign: -(a-b) = -a+b
 
 Legal when: both forms are one polynomial; no part of the new sum overflows, for inputs of ordinary size; and the terms
@@ -16,6 +16,8 @@ lose no more digits than verification allows for the product. So a product of tw
 of one have one sign, and not where both sums may be small beside their terms.
 
 Pays when: a term does not depend on a loop that the others depend on, can be summed by itself, or meets a term like it.
+
+Leads to: collect, cancellation, common_subexpression_elimination, expression_splitting.
 
 Inverse: factorization.
 """
@@ -28,7 +30,7 @@ from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.analysis.types import is_float
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Integer, Program, Real, Unary
-from strategies.algebra import Algebraic
+from strategies.algebra import ADDED, CHANGE, EFFECT, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import power_of
@@ -47,17 +49,27 @@ class ExpandFactorization(Algebraic):
         "{over} sits inside the product {old}, so that none of its terms can be moved, summed or simplified alone.",
         "Multiplied out, {old} shows {count} terms, each with operands of its own.",
         "What if the terms of {over} were multiplied one by one? Then the equation at {path} is a plain sum there.",
+        "Distribute {over}, and no parenthesis holds the {count} terms of {old} together.",
+        *SHOWING,
         "The product {old} at {path} can be distributed over {over}.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
         "Multiply {over} out: where {old} stood, {new} stands.",
         "Each term of {over} takes the other factors along, and {old} is written {new}.",
+        "A product becomes a sum of {count} terms at {path}: {new}.",
+        "The parenthesis {over} is dissolved, so that {old} turns into {new}.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} before, {operations_after} after: {added} more, for terms that can be dealt with apart.",
-        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
-        "The expression takes {operations_after} now; nothing else of the program changes.",
+        "{added} more, for terms that can be dealt with apart.",
+        "The expression takes {operations_after} now, and reads {reads_after} in its text where it read "
+        "{reads_before}.",
+        "{new} rounds each of its {count} terms, {old} rounded their product: bits may change in {dtype}, as far as"
+        " verification allows.",
+        "No tensor, loop or guard is touched: a product has become a sum of {count} terms.",
+        *EFFECT,
+        *ADDED,
+        *SHOWN,
     )
 
     over: str

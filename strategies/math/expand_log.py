@@ -8,7 +8,7 @@ The identities, one a step; of a longer product, each operand is taken out by it
 - `log-of-product`: log(a*b) = log(a)+log(b)
 - `log-of-quotient`: log(a/b) = log(a)-log(b)
 - `log-of-inverse`: log(1.0/a) = -log(a)
-- `log-of-power`: log(a**n) = n*log(a), for a literal exponent
+- `log-of-power`: log(a**3.0) = 3.0*log(a), for a literal exponent
 - `log-of-root`: log(sqrt(a)) = 0.5*log(a)
 - `log-of-exp`: log(exp(a)) = a
 
@@ -18,6 +18,8 @@ two logarithms do not cancel, since both arguments lie on one side of 1 (on eith
 
 Pays when: a logarithm is known already, depends on fewer loops, or cancels with another; products that would overflow
 for more factors become sums.
+
+Leads to: cancellation, expression_splitting, collect.
 
 Inverse: logsimp.
 """

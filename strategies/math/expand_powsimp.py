@@ -10,13 +10,15 @@ The identities, one a step; of a longer sum or product, each operand is taken ou
 - `exp-of-negative`: exp(-a) = 1.0/exp(a)
 - `root-of-product`: sqrt(a*b) = sqrt(a)*sqrt(b)
 - `root-of-quotient`: sqrt(a/b) = sqrt(a)/sqrt(b)
-- `root-of-power`: a**p = a**(p-0.5)*sqrt(a), for a literal exponent that is a half more than a whole number
+- `root-of-power`: a**2.5 = a**2.0*sqrt(a), for a literal exponent that is a half more than a whole number
 
 Legal when: what must be positive is proved positive; no exponential, power, product or quotient of either form can
 overflow or be lost to underflow, by proven bounds, for inputs that are finite and of ordinary size; and the roundings
 that are added are spare at this place.
 
 Pays when: a factor is known already, or depends on fewer loops than the whole, and can be computed ahead.
+
+Leads to: expression_splitting, common_subexpression_elimination, factorization.
 
 Inverse: powsimp.
 """

@@ -5,8 +5,8 @@
 
 The identities, one a step:
 
-- a common factor: a*b+a*c = a*(b+c), a factor of every term, once; also a*b+a = a*(b+1.0), and powers: a**3+a*b =
-  a*(a**2+b)
+- a common factor: a*b+a*c = a*(b+c), a factor of every term, once; also a*b+a = a*(b+1.0), and powers:
+  a**3.0+a*b = a*(a**2.0+b)
 - all common factors at once: a*b*c+a*b*d = a*b*(c+d)
 - a factor that is a sum: x*(a+b)+y*(b+a) = (a+b)*(x+y)
 - a factor of the polynomial: a*a-b*b = (a-b)*(a+b), a*a+2.0*a*b+b*b = (a+b)*(a+b), a*b+a+b+1.0 = (a+1.0)*(b+1.0),
@@ -17,6 +17,8 @@ product rounds no more than verification allows for the sum. Integers must not o
 
 Pays when: multiplications are saved, or the terms of the new sum can be computed once and kept.
 
+Leads to: expression_splitting, common_subexpression_elimination, cancellation.
+
 Inverse: expand_factorization.
 """
 
@@ -26,7 +28,7 @@ from typing import ClassVar
 from leir.analysis.terms import Term, product, total
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Program
-from strategies.algebra import Algebraic
+from strategies.algebra import CHANGE, EFFECT, SAVED, SAVING, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
@@ -42,17 +44,26 @@ class Factorization(Algebraic):
         "{old} takes {operations_before}, and {saved} less if {factor} is taken out.",
         "Why multiply by {factor} in every term? The sum of what is left can be formed first, with {saved} less.",
         "The equation at {path} computes {old} term by term, though {factor} divides all of it.",
+        *SAVING,
+        *SHOWING,
         "{old} has the factor {factor}, so that it can be written as a product.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
         "Factor {factor} out: {new} stands where {old} stood.",
         "What {factor} multiplies is summed first, then multiplied: {new} in place of {old}.",
+        "The terms of {old} lose {factor}, which multiplies their sum instead: {new}.",
+        "A sum becomes a product: the equation at {path} forms {new}.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{operations_before} before, {operations_after} after; nothing else of the program changes.",
-        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
-        "Everything is read as before, and the product takes {operations_after}.",
+        "The same tensors are read, and the product takes {operations_after}.",
+        "Where {old} rounded every product, {new} rounds their sum: bits may change, and verification allows that "
+        "in {dtype}.",
+        "The text of the expression reads {reads_before} before and {reads_after} after.",
+        "No tensor, loop or guard is touched: a sum has become a product of {operations_after}.",
+        *EFFECT,
+        *SAVED,
+        *SHOWN,
     )
 
     factor: str

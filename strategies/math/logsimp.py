@@ -18,6 +18,8 @@ allowance left, or the logarithms keep away from zero.
 
 Pays when: calls are dear, as they are.
 
+Leads to: powsimp, cancellation, expression_splitting.
+
 Inverse: expand_log.
 """
 

@@ -11,13 +11,16 @@ The identities, one a step; factors may stand anywhere in the product, with othe
 - `root-of-product`: sqrt(a)*sqrt(b) = sqrt(a*b)
 - `root-of-quotient`: sqrt(a)/sqrt(b) = sqrt(a/b)
 - `root-squared`: sqrt(a)*sqrt(a) = a
-- `power-of-sum`: a**p*a**q = a**(p+q), for literal exponents; a itself has the exponent 1, a root 0.5
+- `power-of-sum`: a**1.5*a**2.0 = a**3.5, for literal exponents; a itself has the exponent 1, a root 0.5:
+  a**1.5*a = a**2.5, sqrt(a)*a**1.5 = a**2.0
 
 Legal when: what must be positive is proved positive; no exponential, power, product or quotient of either form can
 overflow or be lost to underflow, by proven bounds, for inputs that are finite and of ordinary size; and the roundings
 that are added, those of a larger exponent above all, are spare at this place.
 
 Pays when: calls are dear, as they are.
+
+Leads to: cancellation, logsimp, expression_splitting.
 
 Inverse: expand_powsimp.
 """

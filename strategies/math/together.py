@@ -17,6 +17,8 @@ are multiplied by new factors, the arithmetic must have room for these roundings
 
 Pays when: divisions are saved, which cost many times what the multiplications cost.
 
+Leads to: factorization, cancellation, expression_splitting.
+
 Inverse: apart.
 """
 
@@ -26,7 +28,7 @@ from typing import ClassVar
 from leir.analysis.terms import Term, product, quotient, total
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Program
-from strategies.algebra import Algebraic
+from strategies.algebra import CHANGE, EFFECT, SAVED, SAVING, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in
@@ -40,21 +42,30 @@ class Together(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{old} divides more often than it must: over {over}, {divisions_saved} less will do.",
+        "{old} divides more often than it must: over {over}, {divisions_saved} fewer will do.",
         "Each fraction of {old} has a division of its own, and a division costs many times what a product does.",
         "The terms of {old} can share the divisor {over}.",
         "Before it is divided, the sum at {path} can be formed: {over} divides all of its terms at once.",
+        *SAVING,
+        *SHOWING,
         "Over {over}, {old} is one fraction.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "In the equation at {path}, {old} becomes {new}.",
         "Bring the fractions over {over}: {new} replaces {old}.",
         "What stood above the divisors is summed, and {over} divides the sum: {new}.",
+        "One line of fraction is left of {old}: {new}.",
+        "The terms are multiplied by what their divisors lack of {over}, then summed and divided once: {new}.",
+        *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{divisions_saved} less, and {operations_after} instead of {operations_before}.",
-        "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
+        "{divisions_saved} fewer, and {operations_after} instead of {operations_before}.",
         "The expression takes {operations_after} now; nothing else of the program changes.",
+        "Where {old} rounded every quotient, {new} rounds one; in {dtype} bits may change, as far as verification "
+        "allows.",
+        "Over {times} iterations, {divisions_saved_in_all} fewer are computed.",
+        *EFFECT,
+        *SAVED,
+        *SHOWN,
     )
 
     over: str

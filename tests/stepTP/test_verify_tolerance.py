@@ -125,6 +125,13 @@ def test_integers_too_large_to_be_exact_have_an_error() -> None:
     assert bounds(MATMUL, A=a, W=w).error.all()
 
 
+def test_a_square_on_the_grid_may_round_once_it_meets_what_is_not() -> None:
+    x, y = np.full(64, 128.0, F32), F32(0.1) + np.arange(64, dtype=F32) / F32(640)
+    result = elementwise("A_i*A_i-W_i*W_i", A=x, W=y)
+    assert excess(result, (x + y) * (x - y)) <= 1.0
+    assert not elementwise("A_i*A_i-W_i*W_i", A=x, W=np.full(64, 3.0, F32)).error.any()
+
+
 def test_tenths_whose_sum_is_whole_are_not_exact() -> None:
     result = bounds("in A_4;out C;L^4_i[C+=A_i;]", A=np.array([0.1, 0.9, 0.25, 0.75], F32))
     assert result.error.all()

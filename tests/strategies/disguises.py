@@ -283,13 +283,14 @@ ALGEBRAIC = (  # they rewrite what stands in one equation
     "apart", "cancellation", "collect", "expand_cancellation", "expand_collect", "expand_factorization",
     "factorization", "together",
 )  # fmt: skip
+OF_FUNCTIONS = ("expand_log", "expand_powsimp", "logsimp", "powsimp")  # these too, by identities of functions
 
 # The disguises that leave no place for a step: neighbours are no longer neighbours, headers no longer equal; a serial
 # loop is no longer serial, or its elements lie apart; a value is passed between two nests, or is written by two; one of
 # two nests that were alike is cut, or they are no nests of their own; an expression is in two equations; bounds
 # and spare roundings are those of one type.
 UNDONE: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(ALGEBRAIC, ("spread",)),
+    **dict.fromkeys((*ALGEBRAIC, *OF_FUNCTIONS), ("spread",)),
     "dead_code_elimination": ("cut",),
     "expression_reorder": ("interrupted", "fused"),
     "expression_splitting": ("spread",),
@@ -302,10 +303,6 @@ UNDONE: dict[str, tuple[str, ...]] = {
     "additive_split": ("retyped", "spread"),
     "multiplicative_split": ("retyped", "spread"),
     "exponential_split": ("retyped", "spread"),
-    "powsimp": ("spread",),
-    "expand_powsimp": ("spread",),
-    "logsimp": ("spread",),
-    "expand_log": ("spread",),
     "tensor_concat_to_fuse_operators": ("fused", "split", "spread"),
 }
 
