@@ -3,12 +3,13 @@
     Before    L^{n,m}_{x,y}[...A_{f(x)}...]
     After     I^{i32,g}_{n};L^{n}_{i}[I_i=f(i);] L^{n,m}_{x,y}[...A_{I_x}...]
 
-The table has a dimension for each loop that the expression depends on. Every place of the same expression below the
-innermost of these loops reads it. Conditions on these loops alone that guard all of these places guard the filling too.
+The table has a dimension for each loop that the expression depends on. Every subscript below the innermost of these
+loops that has the expression, of what is read, looks it up; what is written stays as it is, since a table does not show
+that every element is. Conditions on these loops alone that guard all of these places guard the filling too.
 
-Legal when: the expression stands in a subscript, computes something of loop variables alone, has values of 32 bits, and
-is computed more often than the table has entries. That the subscripts it stands in stay in range is proved again, from
-the table's single equation and its guard.
+Legal when: the expression stands in a subscript of what is read, computes something of loop variables alone, has values
+of 32 bits, and is computed more often than the table has entries. That the subscripts it stands in stay in range is
+proved again, from the table's single equation and its guard.
 
 Pays when: the expression is dear (divisions and remainders) and used again and again: then a load from a small table,
 which stays in cache, is cheaper.
@@ -18,7 +19,7 @@ Leads to: set_storage_scope, operator_fusion.
 Inverse: compute_inline (of the table).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import prod
@@ -34,7 +35,6 @@ from leir.edit import (
     insert_at,
     iterations_around,
     map_expression,
-    map_statement,
     nested,
     replace_at,
     statement_at,
@@ -44,7 +44,22 @@ from leir.edit import (
 )
 from leir.names import substitute_in, unused_tensor, variable_sequence
 from leir.printer import expression_text
-from leir.syntax import Access, Alloc, Binary, Equation, Expr, Guard, Loop, Path, Place, Program, Real, Select, Variable
+from leir.syntax import (
+    Access,
+    Alloc,
+    Binary,
+    Equation,
+    Expr,
+    Guard,
+    Loop,
+    Path,
+    Place,
+    Program,
+    Real,
+    Select,
+    Stmt,
+    Variable,
+)
 from strategies.base import BitExact, Fact, Level, Strategy, counted, listed, path_text
 
 DIVISIONS = ("//", "%")  # a candidate has one of these, or two operations
@@ -82,7 +97,7 @@ class PrecomputeIndices(Strategy):
             seen: list[Expr] = []
             for number, whole in enumerate(expressions(statement)):
                 for within, part in walk_expression(whole):
-                    if not isinstance(part, Access):
+                    if not isinstance(part, Access) or _is_target(statement, (number, *within)):
                         continue
                     for index in range(len(part.indices)):
                         place = (number, *within, index)
@@ -102,6 +117,10 @@ class PrecomputeIndices(Strategy):
         inside = any(isinstance(outer, Access) for outer in chain[:-1])
         where = "part of a subscript" if inside else "no part of a subscript"
         yield Fact("stands-in-a-subscript", inside, f"{found} is {where}")
+        access = max(n for n, outer in enumerate(chain[:-1], 1) if isinstance(outer, Access))
+        written = _is_target(statement_at(program, self.path), self.within[:access])
+        does = "is written" if written else "is read"
+        yield Fact("element-is-read", not written, f"{expression_text(chain[access - 1])} {does}")
         names = sorted(variables_of(index))
         own = bool(names) and not isinstance(index, Variable) and not any(accesses(index)) and not _has_floats(index)
         evidence = (
@@ -129,7 +148,7 @@ class PrecomputeIndices(Strategy):
                 return expression
             return Access(expression.tensor, tuple(map_expression(part, entry_for) for part in expression.indices))
 
-        below = map_statement(statement_at(program, table.innermost), looked_up)
+        below = _map_reads(statement_at(program, table.innermost), looked_up)
         after = replace_at(program, table.innermost, below)
         names = dict(zip((loop.variable for loop in table.loops), variable_sequence(), strict=False))
         own: dict[str, Expr] = {old: Variable(new) for old, new in names.items()}
@@ -188,7 +207,9 @@ class PrecomputeIndices(Strategy):
                 continue
             names = [loop.variable for _, loop in statement.loops]
             for use in statement.uses:
-                if any(part == index for i in use.access.indices for _, part in walk_expression(i)):
+                if use.mode == "read" and any(
+                    part == index for i in use.access.indices for _, part in walk_expression(i)
+                ):
                     held = [*(guard.condition for _, guard in statement.guards)]
                     held += [condition for condition, holds in use.conditions if holds]
                     found.append(
@@ -229,6 +250,25 @@ def _chain(program: Program, path: Path, within: Path) -> list[Expr]:
         return [expression_at(program, Place(path, within[:length])) for length in range(1, len(within) + 1)]
     except LookupError:
         return []
+
+
+def _is_target(statement: Stmt, within: Path) -> bool:
+    """Whether an equation's target stands at a place in a statement."""
+    return isinstance(statement, Equation) and within == (0,)
+
+
+def _map_reads(statement: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """`change` applied to every subexpression in a statement and below but the targets of equations themselves."""
+    match statement:
+        case Equation(target, op, value):
+            indices = tuple(map_expression(index, change) for index in target.indices)
+            return Equation(Access(target.tensor, indices), op, map_expression(value, change))
+        case Guard(condition, body):
+            return Guard(map_expression(condition, change), tuple(_map_reads(s, change) for s in body))
+        case Loop(body=body):
+            return replace(statement, body=tuple(_map_reads(s, change) for s in body))
+        case Alloc():
+            return statement
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:

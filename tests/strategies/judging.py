@@ -112,13 +112,16 @@ def main() -> None:
     arguments.add_argument("--only", nargs="*", default=[], choices=names(), help="strategies that are looked at")
     arguments.add_argument("--stress", action="store_true")
     arguments.add_argument("--families", action="store_true")
+    arguments.add_argument(
+        "--first", type=int, default=0, help="the number of the first round: a family's, or a seed's"
+    )
     options = arguments.parse_args()
     looked_at = options.only or names()
     others = [name for name in names() if name not in looked_at]
     end = time.monotonic() + options.seconds
     counts: Counter[str] = Counter()
     tried = 0
-    for number in range(options.legal):
+    for number in range(options.first, options.first + options.legal):
         given = of_family(number, options.seed)
         if not options.families:
             given = starts(number, options.seed, options.stress, looked_at)
