@@ -202,6 +202,11 @@ def function(name: str, dtype: Literal["f32", "f64"]) -> Callable[..., Value]:
     return lambda *arguments: np.float32(wide(*(np.float64(argument) for argument in arguments)))
 
 
+def quick_functions() -> dict[str, Callable[..., Value]]:
+    """The functions of f64 as NumPy has them, by the names that generated code calls them by."""
+    return {f"{'power' if name == '**' else name}_f64": function for name, function in _SINGLE.items()}
+
+
 def fold(op: str, *operands: int | float) -> int | float:
     """The value of an operator on literals: integers stay integers but under `/`, functions and float operands.
 

@@ -15,7 +15,9 @@ from leir.interp.tensors import Linear, Ranges, Tensor, linear
 from leir.syntax import Access, Alloc, Binary, Equation, Guard, Integer, Loop, Path, Stmt, reads
 
 LANE_LIMIT = 2**18  # lanes of one vector, where loops inside can be vectors too
-FOLD_LIMIT = 2**16  # lanes of one fold
+FOLD_LIMIT = 2**16  # lanes of one fold, where the serial loops would have many lanes at each iteration as well
+NARROW_FOLD_LIMIT = 2**21  # and where they would have fewer than `NARROW`
+NARROW = 1024
 LONG_LIMIT = 2**22  # lanes of one vector at all, and elements of all lanes' copies of a tensor
 _DEPTH_LIMIT = 16  # loops and guards nested in one Python function
 _SCALAR_COST, _VECTOR_COST, _LANE_COST = 0.15, 2.5, 0.003  # microseconds an operator costs
@@ -170,7 +172,9 @@ def fold_of(statement: Stmt, path: Path, lanes: int, vectors: Set[Path]) -> Fold
     levels = perfect_nest(statement, path)
     loops = [(at, level) for at, level in levels if isinstance(level, Loop)]
     guards = [level for _, level in levels if isinstance(level, Guard)]
-    if equation.op == "=" or lanes * math.prod(loop.extent for _, loop in loops) > FOLD_LIMIT:
+    at_once = lanes * math.prod(loop.extent for at, loop in loops if at in vectors)
+    limit = FOLD_LIMIT if at_once >= NARROW else NARROW_FOLD_LIMIT
+    if equation.op == "=" or lanes * math.prod(loop.extent for _, loop in loops) > limit:
         return None
     serial = {loop.variable for at, loop in loops if at not in vectors}
     forms = [linear(index) for index in equation.target.indices]

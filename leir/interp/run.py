@@ -23,11 +23,14 @@ from leir.syntax import Alloc, DType, Equation, Path, Program, Stmt
 Array = NDArray[Any]
 
 
-def interpret(program: Program, inputs: Mapping[str, Array], *, scalar: bool = False) -> dict[str, Array]:
+def interpret(
+    program: Program, inputs: Mapping[str, Array], *, scalar: bool = False, quick: bool = False
+) -> dict[str, Array]:
     """The outputs of a program by name, for the arrays of its inputs by name (not changed).
 
     `scalar` runs every equation one by one, as the language defines it; without it, loops that the interpreter shows to
-    give the same bits so run as vectors.
+    give the same bits so run as vectors. `quick` takes NumPy's functions in f64: a last place off, and on another
+    machine perhaps otherwise.
 
     Raises InterpreterError where the program has no meaning on these inputs: an undefined element is read, a subscript
     is out of bounds (a gather's precondition included), a divisor is zero, an output element is not written; and for
@@ -37,7 +40,7 @@ def interpret(program: Program, inputs: Mapping[str, Array], *, scalar: bool = F
     unknown = [name for name in inputs if name not in given]
     if unknown:
         raise InterpreterError(f"{', '.join(unknown)}: no such input of the program")
-    compiled = _compiled(program)
+    compiled = _compiled(program, quick)
     with np.errstate(all="ignore"):
         if not scalar and any(statement.vectors is not None for statement in compiled.statements):
             try:
@@ -126,8 +129,11 @@ class _Compiled:
 
 
 @lru_cache(maxsize=256)
-def _compiled(program: Program) -> _Compiled:
-    return _Compiled(program)
+def _compiled(program: Program, quick: bool) -> _Compiled:
+    compiled = _Compiled(program)
+    if quick:
+        compiled.namespace.update(arithmetic.quick_functions())
+    return compiled
 
 
 def _run_scalar(compiled: _Compiled, inputs: dict[str, Array]) -> dict[str, Array]:

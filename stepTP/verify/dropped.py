@@ -83,7 +83,8 @@ class Runs:
         """Every tensor of the program that lives throughout; None where some element is never written."""
         if number not in self._kept:
             try:
-                self._kept[number] = {**self.inputs[number], **interpret(_revealing(self.program), self.inputs[number])}
+                shown = interpret(_revealing(self.program), self.inputs[number], quick=True)
+                self._kept[number] = {**self.inputs[number], **shown}
             except InterpreterError:
                 self._kept[number] = None
         return self._kept[number]
@@ -91,7 +92,7 @@ class Runs:
 
 def _outputs(program: Program, inputs: Arrays) -> dict[str, Array]:
     try:
-        return interpret(program, inputs)
+        return interpret(program, inputs, quick=True)
     except InterpreterError:  # elements that have lost their only term: an accumulation of none is its fill here
         return {name: bounded.value for name, bounded in analyse(program, dict(inputs)).items()}
 

@@ -14,14 +14,14 @@ the tolerance of f64 programs), M the magnitude of the terms.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leir.edit import dtypes, walk_places, with_dtypes
-from leir.syntax import DType, Program, Real
+from leir.edit import dtypes, iterations_around, walk, walk_places, with_dtypes
+from leir.syntax import DType, Equation, Program, Real
 from stepTP.verify.analysis import analyse
 from stepTP.verify.compare import Difference, Expected, compare, distance, worse
 from stepTP.verify.elements import Bounded
@@ -36,6 +36,8 @@ NOTICING = 0.5  # the share of elements that must notice an output that is off b
 
 _AGREEMENT = 64.0  # how many times the bound in float64 the reference and the plain program may lie apart
 _NARROWER = 2.0**-26  # u64 / u32, and a factor of 8 for what does not shrink quite in proportion
+_LARGE = 1 << 20  # iterations, from which an attempt takes long
+_ATTEMPTS_OF_LARGE = 3  # for a draw with sharp bounds, where one with any is there
 _FLOOR = 16 * 2.0**-53  # of the magnitude: the reference may compute the same formula in some other way
 
 
@@ -99,7 +101,10 @@ def _drawn(
     """
     taken: list[Trial] = []
     problem = ""
+    large = _iterations(program) >= _LARGE
     for attempt in range(ATTEMPTS):
+        if taken and large and attempt >= _ATTEMPTS_OF_LARGE:
+            break
         tried = replace(draw, attempt=attempt)
         found = _trial(program, reference, tried, draw_inputs(profiles, tried, seed, source))
         if isinstance(found, str):
@@ -109,6 +114,11 @@ def _drawn(
         elif not taken:
             taken = [found]
     return taken, problem
+
+
+@lru_cache(maxsize=16)
+def _iterations(program: Program) -> int:
+    return sum(iterations_around(program, path) for path, s in walk(program) if isinstance(s, Equation))
 
 
 def noticing(expected: Expected) -> float:

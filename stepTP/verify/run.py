@@ -58,6 +58,7 @@ class Conduct:
 
 
 Judged = dict[tuple[int, bytes], Difference]  # by the number of a trial and a digest of the outputs
+_JUDGED = 1 << 14  # entries, of some 500 bytes: most programs of a walk share theirs, those of hostile answers none
 
 
 def observe(program: Runnable, trials: Sequence[Trial], judged: Judged | None = None) -> Conduct:
@@ -72,6 +73,8 @@ def observe(program: Runnable, trials: Sequence[Trial], judged: Judged | None = 
         outputs.append(found)
         key = (number, _digest(found))
         difference = judged[key] if key in judged else judge(trial, found)
+        if len(judged) >= _JUDGED:
+            judged.clear()
         judged[key] = difference
         if difference.problem or problem:
             text = f"{difference.problem or problem} (inputs {trial.draw.name})"

@@ -7,7 +7,7 @@ import pytest
 
 from leir.arrays import array_type
 from leir.interp import InterpreterError, interpret
-from leir.interp.lanes import plan
+from leir.interp.lanes import fold_of, plan
 from leir.interp.tensors import tensors
 from leir.parser import parse
 from leir.syntax import Alloc, Equation, Guard, Loop, Program, Stmt
@@ -140,6 +140,27 @@ def test_accumulations_fold_in_the_order_written(scalar: bool) -> None:
         expected = F32(expected + value)
     assert run("in A_7;out C;L^7_i[C+=A_i;]", scalar, A=values) == expected
     assert run("in A_7;out C_2;L^{7,2}_{i,j}[C_j+=A_i;]", scalar, A=values).tolist() == [expected, expected]
+
+
+def test_a_long_accumulation_over_few_lanes_folds_to_the_same_bits() -> None:
+    """70,000 terms a lane: more than a fold of many lanes may have."""
+    text = "in A_{2,70000};out C_2;L^{2,70000}_{i,j}[D_i max=A_{i,j};]L^{2,70000}_{i,j}[C_i+=A_{i,j}-D_i*0.25;]"
+    (nest, _) = parse(text).body
+    assert isinstance(nest, Loop) and isinstance(inner := nest.body[0], Loop)
+    assert fold_of(inner, (0, 0), 2, set()) is not None and fold_of(inner, (0, 0), 2048, set()) is None
+    given = {"A": np.random.default_rng(3).normal(size=(2, 70000)).astype(F32)}
+    program = parse(text)
+    assert interpret(program, given)["C"].tobytes() == interpret(program, given, scalar=True)["C"].tobytes()
+
+
+def test_quick_functions_are_a_few_places_off_at_most() -> None:
+    names = ("exp", "expm1", "log", "log1p", "erf", "tanh", "sin", "cos", "sqrt")
+    body = "".join(f"C_{{{n},i}}={name}(A_i);" for n, name in enumerate(names))
+    program = parse(f"in A^{{f64}}_{{50}};out C^{{f64}}_{{10,50}};L^{{50}}_i[{body}C_{{9,i}}=A_i**1.7;]")
+    given = {"A": np.random.default_rng(4).uniform(0.1, 5.0, 50)}
+    exact, quick = interpret(program, given)["C"], interpret(program, given, quick=True)["C"]
+    assert np.all(np.abs(quick - exact) <= 4 * np.spacing(np.abs(exact)))
+    assert interpret(program, given)["C"].tobytes() == exact.tobytes()
 
 
 # what has no meaning

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -12,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from stepTP import config, pipeline
+from stepTP import config, identity, pipeline, walk
 from stepTP.verify.kept import CacheDamaged, Kept, default_folder, key_of, open_kept
 from stepTP.walk import Check, verify_all
 from tests.stepTP.fakes import VERDICT, FakePool
 from tests.stepTP.test_build import CONFIG, contents
 from tests.stepTP.test_walk import CRASH, SOURCE, Jobs
 
+ROOT = Path(__file__).parents[2]
 OK = {"ok": True, "cause": "", "message": "", "verdicts": [VERDICT]}
 WRONG = {**OK, "ok": False, "cause": "wrong-result"}
 FILE = "verdicts-1.sqlite"
@@ -146,6 +148,46 @@ def test_a_verdict_is_asked_for_once_and_a_crash_again(tmp_path: Path) -> None:
     other = Jobs()
     answers(other, seed=1)
     assert len(other.verified) == 20
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [("code", "0" * 64), ("tools", {"numpy": "1.0"}), ("processor", ["another"]), ("gpus", ["another"])],
+)
+def test_a_verdict_of_other_rules_tools_or_machines_is_not_taken(
+    part: str, other: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code that refuses less must have no say once it is mended; nor has code that is newer, or another processor."""
+    checks = [Check("program", "parent", True)]
+
+    def asked() -> list[str]:
+        jobs = Jobs()
+        with open_kept(tmp_path) as kept:
+            assert list(verify_all(jobs, config.Verify(), 0, SOURCE, checks, kept)) == [OK]
+        return jobs.verified
+
+    now = walk.verification_identity(("llvm",))
+    monkeypatch.setattr(walk, "verification_identity", lambda _: {**now, part: other})
+    assert asked() == ["program"] and asked() == []
+    monkeypatch.setattr(walk, "verification_identity", lambda _: now)
+    assert asked() == ["program"]
+
+
+@pytest.mark.parametrize("package", ["leir/check", "leir/lowering", "stepTP/verify", "stepTP/frontend"])
+def test_a_change_of_the_code_that_verifies_is_a_change_of_its_identity(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("leir", "stepTP/verify", "stepTP/frontend"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    monkeypatch.setattr(identity, "_folder", lambda module: tmp_path / module.__name__)
+    found: list[dict[str, object]] = []
+    for text in ("", "# a line more\n"):
+        with (tmp_path / package / "__init__.py").open("a") as file:
+            file.write(text)
+        identity.verification_identity.cache_clear()
+        found.append(identity.verification_identity(("llvm",)))
+    identity.verification_identity.cache_clear()
+    assert found[0]["code"] != found[1]["code"]
 
 
 def test_a_build_gives_the_same_bytes_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

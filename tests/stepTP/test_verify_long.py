@@ -89,6 +89,43 @@ def test_10_000_jobs_leave_everything_flat() -> None:
         assert last[name] <= first[name] + (2 if name == "maps" else 0), (name, seen)
 
 
+FORMS = ("L^{64,64}_{i,j}[D_i max=A_{i,j};]", "L^{64,64}_{j,i}[D_i max=A_{i,j};]",
+         "L^{64,64}_{i,j}[D_i max=A_{i,63-j};]", "L^{64,2,32}_{i,j,k}[D_i max=A_{i,j*32+k};]")  # fmt: skip
+REST = (
+    "L^{64,64}_{i,j}[E_i+=exp(A_{i,j}-D_i);]L^{64,64}_{i,j}[C_{i,j}=exp(A_{i,j}-D_i)/E_i*{k}.5;]"
+)  # fmt: skip
+
+
+def test_10_000_verifications_leave_memory_flat() -> None:
+    """Real ones of twenty sources: 2,500 libraries are compiled and loaded, of which a worker keeps a part.
+
+    All that a worker keeps is full by the fourth part of the jobs: 256 MiB of outputs, 2,048 functions, 16 sources.
+    """
+    jobs, sources = 10_000, 20
+    with Pool(1, timeout_s=300, memory_bytes=4 << 30, tasks=[VERIFY]) as pool:
+        seen: list[dict[str, int]] = []
+        for stage in range(10):
+            futures: list[Future[Any]] = []
+            for n in range(stage * jobs // 10, (stage + 1) * jobs // 10):
+                rest = REST.replace("{k}", str(n * sources // jobs))
+                head = "in A_{64,64};out C_{64,64};"
+                common = {**COMMON, "leir_source": head + FORMS[0] + rest}
+                leir = head + FORMS[n % 4] + rest.replace("E_i", f"E{n // 4}_i")
+                payload = {**common, "leir": leir, "parent": None, "bit_exact": False}
+                futures.append(pool.submit("stepTP.verify.task.verify", payload, near="long"))
+            assert all(future.result()["ok"] for future in futures)
+            del futures
+            seen.append(measured(pool))
+            print((stage + 1) * jobs // 10, {name: seen[-1][name] for name in seen[-1] if name.endswith("kib")})
+    settled, last = seen[5], seen[-1]
+    assert last["worker"] == seen[0]["worker"], "the worker was replaced"
+    assert last["worker_kib"] <= 1.03 * settled["worker_kib"], seen
+    for name in ("nursery_kib", "parent_kib"):
+        assert last[name] <= settled[name] + 2000, (name, seen)
+    for name in ("worker_fds", "nursery_fds", "parent_fds", "worker_threads", "parent_threads"):
+        assert last[name] <= settled[name], (name, seen)
+
+
 def measured(pool: Pool) -> dict[str, int]:
     worker, nursery = pool._live[0]._process, pool._spawner._nursery
     assert nursery is not None

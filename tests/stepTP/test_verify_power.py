@@ -7,9 +7,10 @@ import pytest
 
 from leir.edit import replace_at
 from leir.parser import parse
+from stepTP.verify import prepare as module
 from stepTP.verify.analysis import analyse
 from stepTP.verify.dropped import Runs, reductions
-from stepTP.verify.inputs import KINDS, free_profile
+from stepTP.verify.inputs import KINDS, Draw, draw_inputs, free_profile
 from stepTP.verify.power import Power, measure
 from stepTP.verify.prepare import Trial, Unverified, in_double, prepare
 from stepTP.verify.task import SourceKey, prepared_trials
@@ -117,6 +118,22 @@ def test_a_wrong_translation_is_found_before_any_step() -> None:
 def test_draws_without_a_finite_reference_are_replaced_by_later_attempts() -> None:
     trials = trials_of("in A_{8};out C_{8};L^8_i[C_i=log(A_i);]")
     assert [trial.draw.name for trial in trials] == [f"{kind}/0.3" for kind in KINDS]
+
+
+def test_a_large_source_has_fewer_attempts_at_sharp_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def drawn(profiles: object, draw: Draw, seed: int, source: str) -> dict[str, np.ndarray]:
+        tried.append(draw.name)
+        return draw_inputs(profiles, draw, seed, source)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "draw_inputs", drawn)
+    monkeypatch.setattr(module, "noticing", lambda _: 0.0)
+    names = [trial.draw.name for trial in trials_of(SOFTMAX)]
+    small, tried[:] = len(tried), []
+    monkeypatch.setattr(module, "_LARGE", 1)
+    assert [trial.draw.name for trial in trials_of(SOFTMAX)] == names
+    assert (small, len(tried)) == (6 * len(KINDS), 3 * len(KINDS))
 
 
 def test_a_source_that_is_never_finite_is_refused() -> None:

@@ -5,10 +5,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from stepTP.config import Verify
+from stepTP.records import ProgramRow
+from stepTP.verify.kept import default_folder, open_kept
+from stepTP.walk import Check, verify_all
 
 ROOT = Path(__file__).parents[2]
 TINY = (
@@ -54,7 +62,28 @@ def test_rows_replay_and_changed_ones_do_not(tiny: Path, tmp_path: Path) -> None
     assert {problem["id"] for problem in report["failed"]} == {steps[0]["id"]}
 
 
-def test_rows_verify_and_wrong_ones_do_not(tiny: Path, tmp_path: Path) -> None:
+@dataclass
+class Forger:
+    """Says of every program that all is well."""
+
+    asked: list[str]
+
+    def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":
+        raise AssertionError(f"{task} is not verification: {payload} near {near}")
+
+    def submit_batch(
+        self, task: str, payload: dict[str, Any], items: Sequence[Any], near: str = ""
+    ) -> "list[Future[Any]]":
+        del task, payload, near
+        self.asked += [item["leir"] for item in items]
+        futures: list[Future[Any]] = [Future() for _ in items]
+        for future in futures:
+            future.set_result({"ok": True, "cause": "", "message": "", "verdicts": []})
+        return futures
+
+
+def test_rows_verify_and_wrong_ones_do_not(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where a kept verdict, with its right key and digest, says of the wrong row that all is well."""
     steps, programs = rows(tiny / "steps.jsonl"), (tiny / "programs.jsonl").read_text()
     wrong = json.loads(json.dumps(steps[0]))
     head, output = wrong["leir_before"].rsplit("=", 1)  # the last equation's value is an output's
@@ -62,6 +91,14 @@ def test_rows_verify_and_wrong_ones_do_not(tiny: Path, tmp_path: Path) -> None:
     assert wrong["leir_after"] != wrong["leir_before"]
     text = "".join(json.dumps(row) + "\n" for row in (wrong, *steps[1:]))
     (tmp_path / "steps.jsonl").write_text(text + programs)
+    monkeypatch.setenv("STEPTP_CACHE", str(tmp_path / "cache"))
+    program = ProgramRow.model_validate_json(programs.splitlines()[0])
+    check = [Check(wrong["leir_after"], wrong["leir_before"], wrong["bit_exact"])]
+    for said in ([check[0].leir], []):  # forged, and then believed by whoever reads the store
+        jobs = Forger([])
+        with open_kept(default_folder()) as kept:
+            (answer,) = verify_all(jobs, Verify(), 0, program, check, kept)
+        assert answer["ok"] and jobs.asked == said
     report = steptp("verify", tmp_path / "steps.jsonl", "--workers", "1", code=1)
     assert report["rows"] == len(steps)
     assert [problem["id"] for problem in report["failed"]] == [wrong["id"]]
