@@ -17,7 +17,7 @@ from stepTP.sources.draw import Draw, Value
 from stepTP.sources.normal import normal_form
 
 _SHARED = ("draw", "normal", "parts", "text")  # what families are written with
-_ATTEMPTS = 20  # texts drawn for each one wanted, before a family is called too small
+_DRY = 500  # draws in a row that give nothing new, after which a family is called too small
 _SHOWN = 400  # draws from which the knobs of a family are listed: some are drawn in few programs
 
 
@@ -88,11 +88,13 @@ def knobs(family: Family) -> dict[str, tuple[Value, ...]]:
 
 def _distinct(family: Family, seed: int, wanted: int) -> list[SourceProgram]:
     programs: dict[str, SourceProgram] = {}
-    for index in range(wanted * _ATTEMPTS):
-        if len(programs) == wanted:
-            break
+    index = newest = 0
+    while len(programs) < wanted and index - newest < _DRY:
         program = _drawn(family, seed, index)
-        programs.setdefault(normal_form(program.torch_code), program)
+        form = normal_form(program.torch_code)
+        index += 1
+        if form not in programs:
+            programs[form], newest = program, index
     if len(programs) < wanted:
         raise FamilyTooSmall(
             f"{family.name} gave {len(programs)} programs that differ in more than names and sizes; "
