@@ -59,7 +59,7 @@ class ExpressionReorder(Strategy):
         "order as it is now.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "{other} comes first, and {what} after it; what each computes is as it was.",
+        "Now {other} comes first, and {what} after it; what each computes is as it was.",
         "The statement at {second} moves before the one at {first}.",
     )
     effect: ClassVar[tuple[str, ...]] = (

@@ -83,7 +83,7 @@ class OperatorFusion(Strategy):
         "{statements_before} nests of this list become {statements_after}; each equation runs as often as before, "
         "with the same operands, so the results keep every bit.",
         "No read changes its writer and no accumulation its order, so nothing changes in the results. The header runs "
-        "once instead of twice, which saves {overhead} iterations of loops.",
+        "once instead of twice, which saves the counting and testing of {overhead} iterations.",
         "Between the write and the read of an element of {passed} lay up to {whole} elements of it, and now {part} at "
         "most, within one iteration of {header}. Each equation runs as before: the results keep every bit.",
     )
