@@ -6,10 +6,12 @@
               L^{1,w}_{x=n-1,u}(0<=x+u-1&&x+u-1<n)[C_x+=A_{x+u-1};] L^{1,w}_{x,u}(0<=x+u-1&&x+u-1<n)[D_x+=E_{x+u-1};]
               L^{n-1}_{x}[C_x=R_x;] L^{n-1}_{x=1}[D_x=R_{n+x};]
 
-Convolutions, pools and sums of shifted elements, in any number of dimensions. `along` is the loop of the first nest
-along which operands are laid end to end; what a nest reads that does not move with it (weights) is stacked, and chosen
-by the number of the operand. Windows near a seam see the neighbour in place of the padding: the joint results are right
-but there. The few that are wrong are computed again, as before, and all others are taken from the joint nest.
+Convolutions, pools and sums of shifted elements, in any number of dimensions, in one list or in one nest. They are
+compared by meaning: loops may be split, or in another order where no rounding depends on it, operands laid out
+otherwise, and terms computed ahead. `along` is the loop of the first nest along which operands are laid end to end;
+what a nest reads that does not move with it (weights) is stacked, and chosen by the number of the operand. Windows near
+a seam see the neighbour in place of the padding: the joint results are right but there. The few that are wrong are
+computed again, as before, and all others are taken from the joint nest.
 
 Legal when: the nests are alike but for the tensors that they read and write; none of them uses another's result; and
 what they read is the same, and nobody reads their results, up to the place where they meet. Which results are wrong
@@ -32,20 +34,26 @@ from pydantic import Field
 from leir.analysis.access import tensors
 from leir.analysis.isl import Box, TooHard
 from leir.analysis.kernels import BYTES
-from leir.analysis.windows import (
-    NotAlike,
-    Windows,
-    conditions_on,
-    right_boxes,
-    why_not_affine,
-    windows_at,
-    wrong_boxes,
+from leir.analysis.likeness import NotAlike
+from leir.analysis.nestforms import equation_path, nest_form
+from leir.analysis.seams import conditions_on, right_boxes, why_not_affine, wrong_boxes
+from leir.analysis.windows import Windows, windows_at
+from leir.edit import (
+    accesses,
+    dtypes,
+    enclosing,
+    equation_paths,
+    insert_at,
+    sole_equation,
+    statement_at,
+    variables_of,
+    walk,
+    without,
 )
-from leir.edit import accesses, dtypes, perfect_nest, sole_equation, tensors_read, tensors_written, variables_of, walk
 from leir.printer import equation_text, header_text, statement_text
-from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program, Stmt
+from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program
 from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
-from strategies.joining import Joint, size_of
+from strategies.joining import Joint, meeting_place, size_of
 
 MOST_NESTS = 4  # of which candidates pair any two, beside all that are alike at once
 NAMES: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum", "=": "value"}
@@ -118,26 +126,20 @@ class PartiallyEquivalentThenCorrect(Strategy):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator["PartiallyEquivalentThenCorrect"]:
-        alike: dict[object, list[int]] = {}
-        for number, statement in enumerate(program.body):
-            if (likeness := _likeness(statement)) is not None:
-                alike.setdefault(likeness, []).append(number)
-        for numbers in alike.values():
-            groups = list(combinations(numbers[:MOST_NESTS], 2))
-            groups += [tuple(numbers)] if len(numbers) > 2 else []
-            for group in groups:
-                levels = perfect_nest(program.body[group[0]], (group[0],))
-                for path, level in levels:
-                    if isinstance(level, Loop) and _is_padded(levels, level.variable):
-                        yield cls(nests=tuple((n,) for n in group), along=path)
+        for group in _groups(program):
+            first = equation_path(program, group[0])
+            assert first is not None
+            for along, level in enclosing(program, first):
+                if isinstance(level, Loop) and _is_padded(program, first, level.variable):
+                    yield cls(nests=group, along=along)
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        single = all(len(path) == 1 and _equation_or_none(program, path) for path in self.nests)
-        single = single and all(a < b for a, b in pairwise(self.nests))
-        evidence = f"{_shown(self.nests)} stand at top level, in this order, with one equation each"
+        own = [equation_path(program, path) if statement_or_none(program, path) else None for path in self.nests]
+        single = all(a is not None and b is not None and a < b for a, b in pairwise(own))
+        evidence = f"{_shown(self.nests)} hold one equation each, in this order"
         if not single:
             found = ", ".join(describe_at(program, path) for path in self.nests)
-            evidence = f"nests of one equation each, at top level and in order, are wanted: {found}"
+            evidence = f"nests of one equation each, in order, are wanted: {found}"
         yield Fact("paths-are-nests", single, evidence)
         windows, evidence = _windows_or_none(program, self.nests, self.along)
         yield Fact("nests-are-alike", windows is not None, evidence)
@@ -147,7 +149,7 @@ class PartiallyEquivalentThenCorrect(Strategy):
         why = _why_written_elsewhere(program, windows)
         names = listed(target.tensor for target in windows.targets)
         yield Fact("results-have-one-writer", not why, why or f"nothing else writes {names}")
-        place, evidence = _meeting_place(program, self.nests)
+        place, evidence = meeting_place(program, windows)
         yield Fact("nests-can-meet", place is not None, evidence)
         wrong, why = _wrong_or_none(windows)
         x = windows.x.variable
@@ -164,20 +166,28 @@ class PartiallyEquivalentThenCorrect(Strategy):
         yield Fact("some-results-are-right", not lost, f"all of {lost[0]} is wrong" if lost else evidence)
 
     def rewrite(self, program: Program) -> Program:
-        place, _ = _meeting_place(program, self.nests)
         joint = self._joint(program)
-        body: list[Stmt] = []
-        for number, statement in enumerate(program.body):
-            body += joint.statements if number == place else []
-            body += [] if (number,) in self.nests else [statement]
-        return replace(program, body=(*joint.declared, *body))
+        above, number, new = joint.windows.list_, self._place(program), joint.statements
+        depth = len(above)
+
+        def moved(path: Path) -> Path:
+            return (*above, path[depth] + len(new), *path[depth + 1 :]) if path[depth] >= number else path
+
+        after = insert_at(program, (*above, number), *new)
+        after = without(after, {moved(path) for path in joint.windows.nests}, {})
+        return replace(after, body=(*joint.declared, *after.body))
+
+    def _place(self, program: Program) -> int:
+        place, _ = meeting_place(program, windows_at(program, self.nests, self.along))
+        assert place is not None
+        return place
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         joint = self._joint(before)
         windows, count = joint.windows, len(self.nests)
         wrong, exactly = _wrong_or_none(windows)
         assert wrong is not None
-        place, _ = _meeting_place(before, self.nests)
+        place = self._place(before)
         x = windows.x
         total = count * prod(loop.extent for loop in windows.kept)
         again = sum(size_of(box) for boxes in wrong for box in boxes)
@@ -242,32 +252,36 @@ def _names_of(windows: Windows, laid: bool) -> str:
     return listed(dict.fromkeys(read.tensor for operand in found for read in operand.reads))
 
 
-def _equation_or_none(program: Program, path: Path) -> Equation | None:
-    """The one equation of the nest at a path."""
-    nest = statement_or_none(program, path)
-    found = None if nest is None else sole_equation(nest)
-    return None if found is None else found[1]
+def _groups(program: Program) -> Iterator[tuple[Path, ...]]:
+    """Pairs of nests that may be alike, and all that are at once, each by the largest nest that holds nothing else."""
+    alike: dict[object, list[Path]] = {}
+    for path in equation_paths(program):
+        if not _is_padded(program, path):
+            continue
+        form = nest_form(program, path, 0, opened=True)
+        likeness = (
+            form.equation.op,
+            sum(1 for _ in accesses(form.equation.value)),
+            *sorted(n.extent for n in form.loops),
+        )
+        nest = path
+        while len(nest) > 1 and sole_equation(statement_at(program, nest[:-1])) is not None:
+            nest = nest[:-1]
+        alike.setdefault(likeness, []).append(nest)
+    for paths in alike.values():
+        yield from combinations(paths[:MOST_NESTS], 2)
+        if len(paths) > 2:
+            yield tuple(paths)
 
 
-def _likeness(statement: Stmt) -> object:
-    """What nests must have in common, cheap to compare; None for a statement that is no nest of one equation."""
-    found = sole_equation(statement)
-    if found is None:
-        return None
-    levels = perfect_nest(statement)
-    loops = tuple(level.extent for _, level in levels if isinstance(level, Loop))
-    return loops, found[1].op, sum(1 for _ in accesses(found[1].value))
-
-
-def _is_padded(levels: Sequence[tuple[Path, Loop | Guard]], x: str) -> bool:
-    """Whether results along a loop may be subject to padding: a condition decides by it."""
-    found = sole_equation(levels[0][1])
-    assert found is not None
-    _, equation = found
-    if x not in variables_of(equation.target):
-        return False
-    guards = [level.condition for _, level in levels if isinstance(level, Guard)]
-    return any(x in variables_of(guard) for guard in guards) or any(conditions_on(equation.value, x))
+def _is_padded(program: Program, path: Path, x: str | None = None) -> bool:
+    """Whether results of an equation, or those along a loop, may be subject to padding: a condition decides by it."""
+    equation = statement_at(program, path)
+    assert isinstance(equation, Equation)
+    guards = [level.condition for _, level in enclosing(program, path) if isinstance(level, Guard)]
+    names = variables_of(equation.target) if x is None else variables_of(equation.target) & {x}
+    decided = any(name in variables_of(guard) for guard in guards for name in names)
+    return decided or any(any(conditions_on(equation.value, name)) for name in sorted(names))
 
 
 def _windows_or_none(program: Program, nests: Sequence[Path], along: Path) -> tuple[Windows | None, str]:
@@ -293,32 +307,6 @@ def _why_written_elsewhere(program: Program, windows: Windows) -> str:
         writers = [s for _, s in walk(program) if isinstance(s, Equation) and s.target.tensor == target.tensor]
         if len(writers) > 1:
             return f"{len(writers)} equations write {target.tensor}"
-    return ""
-
-
-def _meeting_place(program: Program, nests: Sequence[Path]) -> tuple[int | None, str]:
-    """The number of the nest in whose place the joint one can stand, and why; None where there is none."""
-    numbers = [path[0] for path in nests]
-    reasons: list[str] = []
-    for place in dict.fromkeys((numbers[-1], *numbers)):
-        reason = next((why for number in numbers if (why := _why_not_moved(program, number, place, numbers))), "")
-        if not reason:
-            return place, f"({place}) can hold them all: what they read is the same there, and nobody waits for them"
-        reasons.append(reason)
-    return None, reasons[0]
-
-
-def _why_not_moved(program: Program, number: int, place: int, nests: Sequence[int]) -> str:
-    """Why a nest may not move to the place of another, past all that stands between, and be one with the others."""
-    nest = program.body[number]
-    read, written = tensors_read(nest), tensors_written(nest)
-    between = range(min(number, place), max(number, place) + 1)
-    for other in dict.fromkeys((*between, *nests)):
-        statement = program.body[other]
-        if shared := [tensor for tensor in tensors_read(statement) if tensor in written]:
-            return f"({other}) reads {shared[0]}, which ({number}) makes"
-        if shared := [tensor for tensor in tensors_written(statement) if tensor in read]:
-            return f"({other}) writes {shared[0]}, which ({number}) reads"
     return ""
 
 

@@ -13,18 +13,13 @@ from tests.strategies.disguises import DISGUISES, UNDONE, VARIANTS, disguised, r
 # What a strategy finds at least, of 20, where that is not 90%: these still look for some patterns as they are written.
 FLOORS = {
     "precompute_indices": 17,
-    "partially_equivalent_then_correct": 7,
-}  # fmt: skip
-# And of 4, where that is not 3.
-FEW = {
-    "partially_equivalent_then_correct": 1,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_strategy_finds_most_of_a_few_variants(name: str) -> None:
     found = sum(step is not None for _, step in trials(name, 4))
-    assert found >= FEW.get(name, 3), f"{found} of 4: python -m tests.strategies.disguises {name} --variants 4 --missed"
+    assert found >= 3, f"{found} of 4: python -m tests.strategies.disguises {name} --variants 4 --missed"
 
 
 @pytest.mark.slow
