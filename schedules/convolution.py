@@ -26,6 +26,7 @@ def trajectory(
     chunk: int = 8,
     pad: int = 4,
     padded: int = 0,
+    unrolled: int = 0,
 ) -> Trajectory:
     """The trajectory for A of batch x channels x rows x columns, and C of out x channels x 3 x 3.
 
@@ -33,9 +34,10 @@ def trajectory(
     divide them; `chunk`: input channels that are staged at a time; `pad`: elements that a staged row of weights is
     longer than it must be. Tiles need not divide the sizes. `padded` (1): the source pads the image by zeros first, as
     `pad` before a convolution without padding does; else the convolution leaves out what is outside.
+    `unrolled` (1): the copies of a stage are written out, so that their loads are under way together.
     """
     t = Trajectory(source(batch, out, rows, columns, channels, padded))
-    tile(t, (padded,), tuple("ijklmno"), ("D", "E" if padded else "A", "C"), block, thread, chunk, pad)
+    tile(t, (padded,), tuple("ijklmno"), ("D", "E" if padded else "A", "C"), block, thread, chunk, pad, unrolled)
     if padded:  # what is staged is the image or 0: no padded image is stored, and no term is left out
         t.take("compute_inline", tensor="E")
     return t
@@ -67,6 +69,7 @@ def tile(
     thread: tuple[int, int],
     chunk: int = 8,
     pad: int = 4,
+    unrolled: int = 0,
 ) -> None:
     """Tiles the nest of a convolution at `root`, whatever its tensors are called: one kernel.
 
@@ -103,8 +106,12 @@ def tile(
     # The block's parts of the input and the weights in shared memory, copied by all of its threads.
     halo, copy, users = t.stage(users, image, "s")
     t.spread(copy, **threads)
+    if unrolled:
+        t.unroll_below(copy)
     weights, copy, users = t.stage(users, weights_name, "s")
     t.spread(copy, **threads)
+    if unrolled:
+        t.unroll_below(copy)
     for axis in range(3):  # the output channels of a thread lie side by side
         t.take("set_storage_layout", tensor=weights, op="swap", axis=axis, by=axis + 1)
     if pad:

@@ -39,6 +39,7 @@ CASES = (
             {"block": [64, 4, 56], "thread": [8, 4]},
             {"block": [64, 8, 28], "thread": [8, 4]},
             {"block": [64, 8, 28], "thread": [8, 4], "padded": 1},
+            {"block": [64, 8, 28], "thread": [8, 4], "unrolled": 1},
         ),
     ),
     Case(

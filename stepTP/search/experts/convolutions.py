@@ -1,17 +1,19 @@
 """Convolutions of images: the schedule of `schedules.convolution`, with tiles that fit the sizes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
+from leir.edit import accesses
 from leir.syntax import Access, Binary
 from schedules.convolution import tile
 from schedules.trajectory import Trajectory
-from stepTP.search.experts.nests import Nest, subscripts
+from stepTP.search.experts.nests import Nest, plain_nests, subscripts
 from stepTP.search.experts.rule import Rule
 
 _THREADS = (512, 256)  # of a block at most
 _WIDTHS = (28, 56)  # columns of a block at most
 _CHANNELS = ((64, 8), (128, 16), (32, 8), (16, 4))  # of a block, and of a thread
+_WRITTEN_OUT = 2  # tilings whose copies may be written out, too
 
 
 def rules(nest: Nest) -> Iterator[Rule]:
@@ -21,7 +23,7 @@ def rules(nest: Nest) -> Iterator[Rule]:
         return
     names, extents = found, nest.extents
     _, channels, rows, columns = (extents[name] for name in nest.variables[:4])
-    seen: dict[tuple[tuple[int, int, int], tuple[int, int]], None] = {}
+    tiles: dict[tuple[tuple[int, int, int], tuple[int, int]], None] = {}
     for most, widest, (wide, own) in product(_THREADS, _WIDTHS, _CHANNELS):
         width = max(size for size in range(1, widest + 1) if columns % size == 0)
         lanes = next((lanes for lanes in (4, 7, 2) if width % lanes == 0), 0)
@@ -29,13 +31,28 @@ def rules(nest: Nest) -> Iterator[Rule]:
             continue
         each = (wide // own) * (width // lanes)
         high = next((high for high in range(most // each, 1, -1) if rows % high == 0), 0)
-        block, thread = (wide, high, width), (own, lanes)
-        if high and (block, thread) not in seen:
-            seen[block, thread] = None
+        if high:
+            tiles[(wide, high, width), (own, lanes)] = None
+    for number, (block, thread) in enumerate(tiles):
+        why = f"convolution by {block[0]} channels, {block[1]} rows, {block[2]} columns"
+        for unrolled, how in ((0, ""), (1, ", copies written out")) if number < _WRITTEN_OUT else ((0, ""),):
             yield Rule(
-                f"convolution by {wide} channels, {high} rows, {width} columns",
-                lambda t, n, block=block, thread=thread: _tiled(t, n, nest, names, block, thread),
+                f"{why}{how}",
+                lambda t, n, block=block, thread=thread, unrolled=unrolled: _tiled(
+                    t, n, nest, names, block, thread, unrolled
+                ),
             )
+
+
+def is_padding(nest: Nest, nests: Iterable[Nest]) -> bool:
+    """Whether a nest only prepares the image of a convolution: it is best computed where that stages it."""
+    readers = [n for n in nests if any(a.tensor == nest.equation.target.tensor for a in accesses(n.equation.value))]
+    return nest.equation.op == "=" and len(readers) == 1 and _image_of(readers[0]) == nest.equation.target.tensor
+
+
+def _image_of(nest: Nest) -> str | None:
+    found = _as_convolution(nest)
+    return None if found is None else found[1]
 
 
 def _as_convolution(nest: Nest) -> tuple[str, str, str] | None:
@@ -60,5 +77,10 @@ def _tiled(
     names: tuple[str, str, str],
     block: tuple[int, int, int],
     thread: tuple[int, int],
+    unrolled: int,
 ) -> None:
-    tile(t, (number,), nest.variables, names, block, thread)
+    """The schedule; an image that a nest of its own has padded is padded where it is staged."""
+    tile(t, (number,), nest.variables, names, block, thread, unrolled=unrolled)
+    others = plain_nests(t.program).values()
+    if any(other.equation.target.tensor == names[1] and other.equation.op == "=" for other in others):
+        t.take("compute_inline", tensor=names[1])

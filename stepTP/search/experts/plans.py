@@ -134,8 +134,16 @@ def _group(program: Program, nests: dict[int, Nest], number: int) -> rows.Group 
 
 
 def _begun(program: Program) -> int | None:
-    """The first nest that nobody has scheduled and that a rule may fit."""
-    return next((number for number, nest in plain_nests(program).items() if not _is_small(nest)), None)
+    """The first nest that nobody has scheduled and that a rule may fit; one that pads an image waits for its reader."""
+    nests = plain_nests(program)
+    outputs = {declared.tensor for declared in program.outputs}
+    found = {number: nest for number, nest in nests.items() if not _is_small(nest)}
+    waiting = [
+        number
+        for number, nest in found.items()
+        if nest.equation.target.tensor not in outputs and convolutions.is_padding(nest, nests.values())
+    ]
+    return next((number for number in found if number not in waiting), next(iter(found), None))
 
 
 def _is_small(nest: Nest) -> bool:

@@ -4,7 +4,8 @@ The rules are in `stepTP.search.experts`, by what a nest computes. Where none ap
 steps are ranked by the cost model.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stepTP.search.env import Environment
@@ -27,14 +28,18 @@ class Heuristic:
         planned = offers(env, f"{_PLANS}.plan", [node for node, _ in wanted], payloads)
         finished = iter(offers(env, f"{_PLANS}.finish", plain, [asked(env, node) for node in plain]))
         made = iter(planned)
-        return [joined([next(made) for _ in words]) if words else next(finished) for words in rules]
+        return [joined([next(made) for _ in words], env.predicted) if words else next(finished) for words in rules]
 
 
-def joined(parts: Sequence[Offer]) -> Offer:
-    """Offers of one state as one; a move to a state that another leads to is left out."""
+def joined(parts: Sequence[Offer], predicted: Mapping[str, float]) -> Offer:
+    """Offers of one state as one; a move to a state that another leads to is left out.
+
+    The first is the experts' first choice, the others are in the order of what the cost model says of their ends.
+    """
     moves = {move.end: move for part in reversed(parts) for move in reversed(part.moves)}
     ordered = [move for part in parts for move in part.moves if moves[move.end] is move]
-    return Offer(tuple(ordered), together([part.around for part in parts]))
+    rest = sorted(ordered[1:], key=lambda move: predicted.get(move.end, math.inf))  # stable
+    return Offer((*ordered[:1], *rest), together([part.around for part in parts]))
 
 
 POLICY = Heuristic
