@@ -21,6 +21,7 @@ from leir.check.kinds import check_kinds
 from leir.check.names import check_names, check_ranks, check_sizes, check_tree, names_and_ranks_agree
 from leir.check.standing import concerns, has_kernels, standing
 from leir.check.types import check_types
+from leir.edit import accesses, expression_at
 from leir.syntax import Program
 
 if TYPE_CHECKING:
@@ -45,11 +46,23 @@ def _checked(program: Program, limits: Limits) -> tuple[Diagnostic, ...]:
             found += check_names(program)
             found += check_ranks(program)
         found += check_types(program)
-        found += check_divisors(program)
+        found += list(_check_divisors(program, found))
         found += check_allocation(program)
         found += check_kernels(program, limits)
         found += list(_check_sets(program, found))
     return tuple(sorted(dict.fromkeys(found), key=lambda d: (d.place.path, d.place.within or ())))
+
+
+def _check_divisors(program: Program, found: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Divisors of the statements that the other findings leave standing, but for what these would have computed."""
+    rest = standing(program, found)
+    if rest is None:
+        return
+    remaining, lost = rest
+    for diagnostic in check_divisors(remaining):
+        divisor = expression_at(remaining, diagnostic.place)
+        if lost.isdisjoint(access.tensor for access in accesses(divisor)):
+            yield diagnostic
 
 
 def _check_sets(program: Program, found: list[Diagnostic]) -> Iterator[Diagnostic]:

@@ -354,6 +354,19 @@ def test_never_raises_on_bad_programs(first: int) -> None:
             assert 1 <= located.line <= located.end_line
 
 
+@pytest.mark.parametrize(
+    "sum_of",
+    ["A_{i,j}//0-D_i);]L^{16,32}_{ii,j}[C_{i,j}=exp(A_{i,j}", "A_{i,j}-D_f);]L^{16,32}_{i,j}[C_{i,j}=exp(A_{i,j}//0"],
+)
+def test_a_doubtful_divisor_beside_an_unknown_variable_is_no_error_of_ours(sum_of: str) -> None:
+    text = (
+        "in A^{i32}_{16,32};out C_{16,32};L^{16,32}_{i,j}[D_i max=A_{i,j}//0;]"
+        f"L^{{16,32}}_{{i,j}}[E_i+=exp({sum_of}-D_i)/E_i;]"
+    )
+    found = [located.diagnostic.code for located in check_source(parse_source(text))]
+    assert {"unknown-variable", "variable-out-of-loop"} & set(found) and found.count("divisor-maybe-zero") == 2
+
+
 def test_a_hundred_small_files_take_seconds() -> None:
     start = time.process_time()
     for seed in range(100):
