@@ -268,15 +268,19 @@ def expression_at(program: Program, place: Place) -> Expr:
     """The subexpression at a place. Raises LookupError where there is none."""
     if place.within is None or not place.within:
         raise LookupError(f"{place} is not the place of an expression")
+    return expressions_to(program, place)[-1]
+
+
+def expressions_to(program: Program, place: Place) -> list[Expr]:
+    """The expressions from one of a statement's own down to that at a place. Raises LookupError where there is none."""
     below: tuple[Expr, ...] = expressions(statement_at(program, place.path))
-    node: Expr | None = None
-    for number in place.within:
+    found: list[Expr] = []
+    for number in place.within or ():
         if not 0 <= number < len(below):
             raise LookupError(f"no expression at {place.path} {place.within}")
-        node = below[number]
-        below = operands(node)
-    assert node is not None
-    return node
+        found.append(below[number])
+        below = operands(below[number])
+    return found
 
 
 def replace_expression_at(program: Program, place: Place, new: Expr) -> Program:

@@ -9,7 +9,7 @@ from leir.analysis.spelling import same_spelling
 from leir.analysis.terms import Term, is_sum, term_of, terms_of
 from leir.analysis.types import Weak
 from leir.analysis.values import Ranges, value_of
-from leir.edit import dtypes, expression_at, walk
+from leir.edit import dtypes, expressions_to, walk
 from leir.printer import expression_text
 from leir.syntax import (
     Access,
@@ -133,11 +133,10 @@ def setting_at(program: Program, place: Place) -> Setting:
 
 def chain_to(program: Program, place: Place) -> list[Expr]:
     """The expressions from an equation's value down to the one at a place; empty where there is none."""
-    within = place.within or ()
-    if within[:1] != (1,):
+    if (place.within or ())[:1] != (1,):
         return []
     try:
-        return [expression_at(program, Place(place.path, within[:n])) for n in range(1, len(within) + 1)]
+        return expressions_to(program, place)
     except LookupError:
         return []
 

@@ -3,12 +3,28 @@
 What `expression_splitting` and `common_subexpression_elimination` share.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, replace
+from math import prod
 
+from pydantic import Field
+
+from leir.analysis.kernels import BYTES
+from leir.analysis.recomputation import why_value_differs
 from leir.analysis.types import strong, type_of
-from leir.edit import accesses, dtypes, enclosing, expression_at, insert_at, nested, variables_of
+from leir.edit import (
+    accesses,
+    dtypes,
+    enclosing,
+    expression_at,
+    insert_at,
+    iterations_around,
+    nested,
+    variables_of,
+    walk,
+)
 from leir.names import unused_tensor
-from leir.printer import expression_text
+from leir.printer import expression_text, header_text
 from leir.syntax import (
     Access,
     Alloc,
@@ -26,7 +42,9 @@ from leir.syntax import (
     Unary,
     Variable,
 )
-from strategies.base import path_text
+from strategies.arithmetic import chain_to
+from strategies.base import Fact, Strategy, counted, listed, path_text
+from strategies.openings import an_equation
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +64,65 @@ class Part:
     @property
     def guards(self) -> tuple[Expr, ...]:
         return tuple(level.condition for level in self.levels if isinstance(level, Guard))
+
+
+class OfPart(Strategy):
+    """A strategy that computes a part of an equation's value ahead, right before a statement on the equation's path."""
+
+    path: Path
+    within: Path
+    before: int = Field(ge=1)
+
+    def facts_of_part(self, program: Program) -> Generator[Fact, None, Part]:
+        """What must hold of the place; the part there."""
+        yield from an_equation(program, self.path)
+        why = why_no_part(program, self.path, self.within)
+        shown = why or f"{expression_text(expression_at(program, Place(self.path, self.within)))} computes something"
+        yield Fact("part-computes-something", not why, shown)
+        inside = self.before <= len(self.path)
+        evidence = f"{path_text(self.path)} has {counted(len(self.path), 'step')}, not {self.before}"
+        if inside:
+            evidence = f"the new nest goes before {path_text(self.path[: self.before])}"
+        yield Fact("place-is-on-the-path", inside, evidence)
+        return part_at(program, self.path, self.within, self.before)
+
+    def operands_unchanged(self, after: Program, part: Part, last: str) -> Fact:
+        """That the part has one value from the nest that computes it on; `last`: up to where, in words."""
+        equation = next(p for p, node in walk(after) if isinstance(node, Equation) and node.target == part.entry)
+        why = why_value_differs(after, equation)
+        held = f"nothing writes an operand of {expression_text(part.value)} between {path_text(equation)} and {last}"
+        return Fact("operands-are-unchanged", not why, why or held)
+
+    def terms_of_part(self, before: Program, part: Part) -> dict[str, str]:
+        new = self.path[: self.before]
+        if part.dtype != before.outputs[0].dtype:
+            new = (new[0] + 1, *new[1:])  # after the declaration
+        result = {
+            "value": expression_text(part.value),
+            "path": path_text(self.path),
+            "before": path_text(self.path[: self.before]),
+            "new": path_text(new),
+            "tensor": part.entry.tensor,
+            "entry": expression_text(part.entry),
+            "dtype": part.dtype,
+            "bytes": counted(prod(part.shape) * BYTES[part.dtype], "byte"),
+        }
+        operands = dict.fromkeys(access.tensor for access in accesses(part.value))
+        if len(operands) > 1:
+            result |= {"operands": listed(operands), "any_operand": " or ".join(operands)}
+        if part.guards:
+            result["guards"] = listed(map(expression_text, part.guards))
+        elif part.levels:
+            result["header"] = header_text(part.levels)
+        return result
+
+
+def evaluations(program: Program, place: Place) -> int | None:
+    """How often a part is evaluated; None where guards or conditions leave that open."""
+    guarded = any(isinstance(level, Guard) for _, level in enclosing(program, place.path))
+    if guarded or conditions_of(program, place.path, place.within or ()):
+        return None
+    return iterations_around(program, place.path)
 
 
 def part_at(program: Program, path: Path, within: Path, before: int) -> Part:
@@ -87,7 +164,7 @@ def with_nest_of(program: Program, part: Part, path: Path, before: int) -> Progr
 
 def why_no_part(program: Program, path: Path, within: Path) -> str:
     """Why no part of an equation's value that is worth a temporary stands at a place; empty if one does."""
-    chain = _chain(program, path, within)
+    chain = chain_to(program, Place(path, within))
     if not chain:
         return f"no part of a value stands at {path_text(path)}, {path_text(within)}"
     text = expression_text(chain[-1])
@@ -101,7 +178,7 @@ def why_no_part(program: Program, path: Path, within: Path) -> str:
 def conditions_of(program: Program, path: Path, within: Path) -> list[Expr]:
     """The conditions under which an equation evaluates a part of its value, from the outside in."""
     result: list[Expr] = []
-    for outer, number in zip(_chain(program, path, within)[:-1], within[1:], strict=True):
+    for outer, number in zip(chain_to(program, Place(path, within))[:-1], within[1:], strict=True):
         match outer:
             case Select(condition) if number > 0:
                 result.append(condition if number == 1 else Unary("!", condition))
@@ -110,13 +187,3 @@ def conditions_of(program: Program, path: Path, within: Path) -> list[Expr]:
             case _:
                 pass
     return result
-
-
-def _chain(program: Program, path: Path, within: Path) -> list[Expr]:
-    """The expressions from an equation's value down to the one at a place; empty where there is none."""
-    if within[:1] != (1,):
-        return []
-    try:
-        return [expression_at(program, Place(path, within[:length])) for length in range(1, len(within) + 1)]
-    except LookupError:
-        return []

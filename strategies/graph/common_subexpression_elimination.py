@@ -33,40 +33,34 @@ from leir.analysis.affine import Interval, affine, interval
 from leir.analysis.box import as_sum
 from leir.analysis.inversion import solved
 from leir.analysis.isl import TooHard, example, question
-from leir.analysis.kernels import BYTES
 from leir.analysis.matching import pairings, shape_of
 from leir.analysis.model import Statement, domain, ranges_of, statements_of
-from leir.analysis.recomputation import why_value_differs
 from leir.edit import (
     accesses,
     enclosing,
     equation_paths,
     expression_at,
-    iterations_around,
     replace_expression_at,
     statement_at,
-    walk,
     walk_expression,
 )
 from leir.names import substitute_in
-from leir.printer import expression_text, header_text
+from leir.printer import expression_text
 from leir.syntax import Access, Equation, Expr, Guard, Path, Place, Program, Variable
 from strategies.base import (
     BitExact,
     Fact,
     Level,
-    Strategy,
     counted,
     listed,
     path_text,
 )
-from strategies.openings import an_equation
-from strategies.parts import Part, conditions_of, part_at, why_no_part, with_nest_of
+from strategies.parts import OfPart, Part, conditions_of, evaluations, part_at, why_no_part, with_nest_of
 
 COMPARED = 32  # places of one shape that candidates compare with each other
 
 
-class CommonSubexpressionElimination(Strategy):
+class CommonSubexpressionElimination(OfPart):
     name: ClassVar[str] = "common_subexpression_elimination"
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
@@ -112,14 +106,14 @@ class CommonSubexpressionElimination(Strategy):
         "computed before, bit for bit.",
     )
 
-    path: Path
-    within: Path
-    before: int = Field(ge=1)
     places: int = Field(ge=2)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator["CommonSubexpressionElimination"]:
+        taken: list[list[Place]] = []  # groups of which one step takes all places
         for group in _groups(program):
+            if any(_lies_in(group, larger) for larger in taken):
+                continue
             covered: set[tuple[int, Place]] = set()
             for first in group[:COMPARED]:
                 assert first.within is not None
@@ -130,6 +124,8 @@ class CommonSubexpressionElimination(Strategy):
                     if len(found) < 2:
                         continue
                     run = _undisturbed(program, found)
+                    if run == len(group):
+                        taken.append(group)
                     covered.update((before, occurrence.place) for occurrence in found[:run])
                     for count in dict.fromkeys((run, len(found))):
                         if count > 1:
@@ -138,15 +134,7 @@ class CommonSubexpressionElimination(Strategy):
     def facts(self, program: Program) -> Iterator[Fact]:
         from leir.check.definedness import check_definedness  # slow to import: listing strategies does without
 
-        yield from an_equation(program, self.path)
-        why = why_no_part(program, self.path, self.within)
-        shown = why or f"{expression_text(expression_at(program, Place(self.path, self.within)))} computes something"
-        yield Fact("part-computes-something", not why, shown)
-        inside = self.before <= len(self.path)
-        evidence = f"{path_text(self.path)} has {counted(len(self.path), 'step')}, not {self.before}"
-        if inside:
-            evidence = f"the new nest goes before {path_text(self.path[: self.before])}"
-        yield Fact("place-is-on-the-path", inside, evidence)
+        yield from self.facts_of_part(program)
         part, found = self._found(program)
         value, enough = expression_text(part.value), len(found) >= self.places
         where = listed(dict.fromkeys(path_text(occurrence.place.path) for occurrence in found))
@@ -156,10 +144,7 @@ class CommonSubexpressionElimination(Strategy):
         missing = next(check_definedness(after, part.entry.tensor), None)
         evidence = f"every place reads an element of {part.entry.tensor} that the new nest computes"
         yield Fact("places-have-one-domain", missing is None, missing.message if missing else evidence)
-        equation = next(p for p, e in walk(after) if isinstance(e, Equation) and e.target == part.entry)
-        why = why_value_differs(after, equation)
-        evidence = f"nothing writes an operand of {value} between {path_text(equation)} and the last place"
-        yield Fact("operands-are-unchanged", not why, why or evidence)
+        yield self.operands_unchanged(after, part, "the last place")
 
     def rewrite(self, program: Program) -> Program:
         part, found = self._found(program)
@@ -171,22 +156,10 @@ class CommonSubexpressionElimination(Strategy):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         part, found = self._found(before)
         found = found[: self.places]
-        new = self.path[: self.before]
-        if part.dtype != before.outputs[0].dtype:
-            new = (new[0] + 1, *new[1:])
         paths = list(dict.fromkeys(path_text(occurrence.place.path) for occurrence in found))
-        size = counted(prod(part.shape) * BYTES[part.dtype], "byte")
-        result = {
-            "value": expression_text(part.value),
-            "path": path_text(self.path),
-            "before": path_text(self.path[: self.before]),
-            "new": path_text(new),
+        result = self.terms_of_part(before, part) | {
             "places": counted(len(found), "place"),
-            "tensor": part.entry.tensor,
-            "entry": expression_text(part.entry),
             "reads": listed(dict.fromkeys(expression_text(occurrence.entry) for occurrence in found)),
-            "dtype": part.dtype,
-            "bytes": size,
         }
         if len(paths) == 1:
             result["here"] = paths[0]
@@ -196,15 +169,8 @@ class CommonSubexpressionElimination(Strategy):
             result["other"], spelled = paths[1], expression_text(expression_at(before, found[1].place))
             if spelled != result["value"]:
                 result["spelled"], result["spelled_read"] = spelled, expression_text(found[1].entry)
-        operands = dict.fromkeys(access.tensor for access in accesses(part.value))
-        if len(operands) > 1:
-            result |= {"operands": listed(operands), "any_operand": " or ".join(operands)}
-        if part.guards:
-            result["guards"] = listed(map(expression_text, part.guards))
-        elif part.levels:
-            result["header"] = header_text(part.levels)
         del after
-        times = [_times(before, occurrence.place) for occurrence in found]
+        times = [evaluations(before, occurrence.place) for occurrence in found]
         own = prod(loop.extent for loop in part.loops)
         sure = [count for count in times if count is not None]
         if len(sure) == len(times) and own < sum(sure):
@@ -224,15 +190,6 @@ class _Occurrence:
 
     place: Place
     entry: Access
-
-
-def _times(program: Program, place: Place) -> int | None:
-    """How often a part is evaluated; None where guards or conditions leave that open."""
-    assert place.within is not None
-    guarded = any(isinstance(level, Guard) for _, level in enclosing(program, place.path))
-    return (
-        None if guarded or conditions_of(program, place.path, place.within) else iterations_around(program, place.path)
-    )
 
 
 @lru_cache(maxsize=64)
@@ -260,6 +217,16 @@ def _groups(program: Program) -> list[list[Place]]:
         sizes.setdefault(shape, sum(1 for _ in walk_expression(part)))
     several = [shape for shape, places in groups.items() if len(places) > 1]
     return [groups[shape] for shape in sorted(several, key=lambda shape: -sizes[shape])]
+
+
+def _lies_in(places: list[Place], larger: list[Place]) -> bool:
+    """Whether each place is a part of another one of `larger`, so that it is left once when those are taken."""
+    if len(places) != len(larger):
+        return False
+    return all(
+        own.path == whole.path and (own.within or ())[: len(whole.within or ())] == whole.within
+        for own, whole in zip(places, larger, strict=True)
+    )
 
 
 def _occurrences(program: Program, path: Path, within: Path, before: int, most: int | None = None) -> list[_Occurrence]:

@@ -23,23 +23,14 @@ from collections.abc import Iterator
 from math import prod
 from typing import ClassVar
 
-from pydantic import Field
-
-from leir.analysis.kernels import BYTES
-from leir.analysis.recomputation import why_value_differs
 from leir.edit import (
-    enclosing,
-    expression_at,
-    iterations_around,
+    loops_around,
     replace_expression_at,
     walk,
     walk_expression,
 )
-from leir.printer import expression_text
 from leir.syntax import (
     Equation,
-    Guard,
-    Path,
     Place,
     Program,
 )
@@ -47,39 +38,53 @@ from strategies.base import (
     BitExact,
     Fact,
     Level,
-    Strategy,
-    counted,
     listed,
-    path_text,
 )
-from strategies.openings import an_equation
-from strategies.parts import conditions_of, part_at, why_no_part, with_nest_of
+from strategies.parts import OfPart, evaluations, part_at, why_no_part, with_nest_of
 
 
-class ExpressionSplitting(Strategy):
+class ExpressionSplitting(OfPart):
     name: ClassVar[str] = "expression_splitting"
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "{value} at {path} is computed {times_before} times, though it takes no more than {times_after} values.",
-        "{value} is a part of the equation at {path}, and its operands have their values ahead of {before} already: a "
-        "nest of its own can be ordered, tiled and bound by itself.",
+        "{value} does not change with {fixed_loops}: ahead of {before} it takes {times_after} evaluations, at "
+        "{path} it takes {times_before}.",
+        "Of the {times_before} evaluations of {value} at {path}, {saved} repeat what another one has found.",
+        "Within the equation at {path}, {value} can stand for itself: no operand of it changes from {before} on.",
+        "{operands} are all that {value} reads, and they have their values ahead of {before} already.",
+        "Set apart, {value} runs over {header} alone, in a nest that can be ordered, tiled and bound by itself.",
+        "Where {guards}, {value} can be computed ahead of {path}, from operands that stay as they are.",
+        "{value} is a part of the equation at {path}, and its operands have their values ahead of {before} already:"
+        " a nest of its own can be ordered, tiled and bound by itself.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A new statement at {new} computes {value} into {entry}, and the equation reads that in its place.",
         "A new statement at {new} computes {value} into {entry} where {guards}, and the equation reads that in its "
         "place.",
+        "{tensor} is new: a statement at {new} sets {entry} to {value}, and the equation finds it there.",
+        "Ahead of {before}, {entry}={value} runs over {header}; where the equation had the value it loads {entry}.",
+        "{value} moves out of the equation at {path} to a statement of its own at {new}, which stores it in {tensor}.",
+        "The step adds {entry}={value} at {new} and puts {entry} where the value was computed.",
+        "In place of {value}, the equation has {entry}; a statement at {new} computes that beforehand.",
+        "One equation becomes two: {entry}={value} at {new}, and the old one, which reads it.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The part is computed {times_after} times instead of {times_before}, for {bytes} of storage. {tensor} has the "
-        "type that the part is computed in, {dtype}: no rounding is added, every bit stays.",
-        "{tensor} takes {bytes}. It has the type that the part is computed in, {dtype}: no rounding is added, every "
-        "bit stays.",
+        "The part is computed {times_after} times instead of {times_before}, for {bytes} of storage. {tensor} has "
+        "the type that the part is computed in, {dtype}: no rounding is added, every bit stays.",
+        "{tensor} takes {bytes}. It has the type that the part is computed in, {dtype}: no rounding is added, every"
+        " bit stays.",
+        "{saved} evaluations are saved, and {bytes} are spent on {tensor}. The bits of all results are the same.",
+        "{tensor} is stored once and loaded where {value} was computed: {bytes} of {dtype}, unrounded, so that "
+        "every bit stays.",
+        "The value is computed by a statement that can be tiled or bound by itself. Stored as {dtype}, it keeps "
+        "every bit.",
+        "No place sees another value than before, bit for bit; the price is {bytes}, a store and a load.",
+        "A store and a load of {bytes} are added, and {times_after} evaluations of {value} remain; all bits stay.",
+        "What {value} was is {tensor} from now on, for this equation and, after further steps, for others. No bit "
+        "changes.",
     )
-
-    path: Path
-    within: Path
-    before: int = Field(ge=1)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator["ExpressionSplitting"]:
@@ -92,22 +97,8 @@ class ExpressionSplitting(Strategy):
                     yield from (cls(path=path, within=within, before=number) for number in range(1, len(path) + 1))
 
     def facts(self, program: Program) -> Iterator[Fact]:
-        yield from an_equation(program, self.path)
-        why = why_no_part(program, self.path, self.within)
-        shown = why or f"{expression_text(expression_at(program, Place(self.path, self.within)))} computes something"
-        yield Fact("part-computes-something", not why, shown)
-        inside = self.before <= len(self.path)
-        evidence = f"{path_text(self.path)} has {counted(len(self.path), 'step')}, not {self.before}"
-        if inside:
-            evidence = f"the new nest goes before {path_text(self.path[: self.before])}"
-        yield Fact("place-is-on-the-path", inside, evidence)
-        split = part_at(program, self.path, self.within, self.before)
-        after = self.rewrite(program)
-        equation = next(p for p, e in walk(after) if isinstance(e, Equation) and e.target == split.entry)
-        why = why_value_differs(after, equation)
-        part = expression_text(split.value)
-        evidence = f"nothing writes an operand of {part} between {path_text(equation)} and its place"
-        yield Fact("operands-are-unchanged", not why, why or evidence)
+        part = yield from self.facts_of_part(program)
+        yield self.operands_unchanged(self.rewrite(program), part, "its place")
 
     def rewrite(self, program: Program) -> Program:
         part = part_at(program, self.path, self.within, self.before)
@@ -115,26 +106,13 @@ class ExpressionSplitting(Strategy):
         return with_nest_of(after, part, self.path, self.before)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
-        split = part_at(before, self.path, self.within, self.before)
-        new = self.path[: self.before]
-        if split.dtype != before.outputs[0].dtype:
-            new = (new[0] + 1, *new[1:])
-        result = {
-            "value": expression_text(split.value),
-            "path": path_text(self.path),
-            "before": path_text(self.path[: self.before]),
-            "new": path_text(new),
-            "tensor": split.entry.tensor,
-            "entry": expression_text(split.entry),
-            "dtype": split.dtype,
-            "bytes": counted(prod(split.shape) * BYTES[split.dtype], "byte"),
-        }
-        if split.guards:
-            result["guards"] = listed(map(expression_text, split.guards))
         del after
-        is_open = split.guards or any(isinstance(level, Guard) for _, level in enclosing(before, self.path))
-        times = iterations_around(before, self.path)
-        own = prod(loop.extent for loop in split.loops)
-        if not is_open and not conditions_of(before, self.path, self.within) and own < times:
-            result["times_before"], result["times_after"] = str(times), str(own)
+        part = part_at(before, self.path, self.within, self.before)
+        result = self.terms_of_part(before, part)
+        times, own = evaluations(before, Place(self.path, self.within)), prod(loop.extent for loop in part.loops)
+        if times is not None and own < times:
+            result |= {"times_before": str(times), "times_after": str(own), "saved": str(times - own)}
+            named = {loop.variable for loop in part.loops}
+            loops = loops_around(before, self.path)
+            result["fixed_loops"] = listed(loop.variable for loop in loops if loop.variable not in named)
         return result
