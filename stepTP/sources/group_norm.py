@@ -27,7 +27,7 @@ def write(draw: Draw) -> str:
     form = draw.choose("form", ("group_module", "group_written", "instance_module", "instance_written"))
     affine = draw.choose("affine", (True, False))
     sizes = {"batch_size": draw.choose("batch", (2, 3, 4)), "channels": draw.choose("channels", (4, 8, 12, 16))}
-    spatial = {"height": draw.choose("height", (4, 6, 8)), "width": draw.choose("width", (4, 6, 8, 10))}
+    spatial = {"height": draw.choose("height", (4, 5, 6)), "width": draw.choose("width", (4, 5, 6))}
     groups = {"groups": draw.choose("groups", (2, 4))} if form.startswith("group") else {}
     match form:
         case "group_module":
