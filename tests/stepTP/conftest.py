@@ -15,7 +15,7 @@ from stepTP.structure import structure
 from tests.stepTP.fakes import FakePool
 
 CONFIG = parse_config(
-    "name: small\nseed: 3\nsources: {families: [mlp, softmax, pooling, attention, losses], per_family: 3}\n"
+    "name: small\nseed: 4\nsources: {families: [mlp, softmax, pooling, attention, losses], per_family: 3}\n"
     "walk: {depth: 3, breadth: 2, per_strategy: 1, attempts: 4, strategies: [loop_split, loop_fusion, "
     "operator_fusion, expression_reorder]}\ntokens: false\n"
     "splits: {validation: 0.2, test: 0.1, test_families: [losses]}\n"
