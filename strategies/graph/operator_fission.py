@@ -72,8 +72,8 @@ class OperatorFission(Strategy):
         "under the same header, {header}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds {overhead} "
-        "iterations of loops; each equation runs as before, so every bit stays.",
+        "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds the "
+        "counting and testing of {overhead} iterations; each equation runs as before, so every bit stays.",
         "Each equation runs as often as before, with the same operands, so the results keep every bit.",
     )
 
