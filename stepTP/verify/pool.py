@@ -30,11 +30,13 @@ half of its memory is replaced between two jobs. Each worker is served by one th
 the libraries that the workers import.
 """
 
+import signal
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import Any
@@ -120,19 +122,20 @@ class Pool:
         self._spawner.end()
 
     def kill(self) -> None:
-        """Ends every worker at once; jobs without a result are cancelled."""
-        with self._changed:
-            self._closing = self._killed = True
-            abandoned = list(self._waiting)
-            self._waiting.clear()
-            for worker in self._live.values():
-                worker.kill()
-            self._changed.notify_all()
-        self._spawner.end(haste=True)
-        for job in abandoned:
-            abandon(job.items)
-        for thread in self._threads:
-            thread.join()
+        """Ends every worker at once; jobs without a result are cancelled. A second Ctrl-C does not stop it halfway."""
+        with _uninterrupted():
+            with self._changed:
+                self._closing = self._killed = True
+                abandoned = list(self._waiting)
+                self._waiting.clear()
+                for worker in self._live.values():
+                    worker.kill()
+                self._changed.notify_all()
+            self._spawner.end(haste=True)
+            for job in abandoned:
+                abandon(job.items)
+            for thread in self._threads:
+                thread.join()
 
     def __enter__(self) -> "Pool":
         return self
@@ -327,6 +330,20 @@ class Pool:
             worker = self._live.pop(number, None)
         if worker is not None:
             worker.end()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C is ignored meanwhile; only the main thread hears it at all."""
+    own = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or own is None:  # None: not Python's to give back
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, own)
 
 
 def _module_of(task: str) -> str:

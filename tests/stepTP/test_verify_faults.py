@@ -307,6 +307,22 @@ def test_an_end_before_the_first_worker_is_there(mark: str) -> None:
     assert wait_until_none(mark) == []
 
 
+def test_a_second_interruption_does_not_stop_the_end_halfway(mark: str) -> None:
+    with pytest.raises(KeyboardInterrupt), Pool(workers=1, timeout_s=600) as pool:
+        hanging = pool.submit(FAULTS + "hang_in_native_code", {})
+        pool.submit(FAULTS + "double", {"x": 1})
+        end = pool._spawner.end
+
+        def interrupted(haste: bool = False) -> None:
+            signal.raise_signal(signal.SIGINT)
+            end(haste)
+
+        pool._spawner.end = interrupted  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+    assert wait_until_none(mark) == [] and hanging.done()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_flood_of_messages_ends() -> None:
     with Pool(workers=1, timeout_s=5) as pool:
         items = [{"task": "flood"}, {"task": "double", "x": 2}]
