@@ -155,7 +155,8 @@ class Expressions:
         if not sums.summed.has_term(left, right.indices, contents, names):
             return quotient
         at = self.flat(right, names)
-        rounded = log_of_roundings(sums.cost * sums.terms[at] + tolerance.OPERATION_ROUNDINGS, format)
+        rounded = log_of_roundings(sums.cost * sums.terms[at], sums.format or format)  # each sum is stored
+        rounded = rounded + log_of_roundings(tolerance.OPERATION_ROUNDINGS, format)
         known, total = sums.sums, sums.value[at]
         mean = known.log_error(sums.value)[at]
         bound = share_error(quotient.value, a.log_error, mean, known.largest[at], known.rest[at] / total)

@@ -7,8 +7,9 @@
 
 The nest at `path` holds one equation; `axis` is the variable of one of its loops, and the first part takes its first
 `at` iterations. On a spatial axis, one that the result is subscripted by, the parts are put side by side. On a
-reduction axis each part accumulates into a temporary of its own, and both are combined by the operator. Operands that
-the axis runs over are sliced where their subscripts are plain variables; a window (`A_{x+u}`) is read in place.
+reduction axis each part accumulates into a temporary of its own, in f32 for f16 and bf16, and both are combined by the
+operator. Operands that the axis runs over are sliced where their subscripts are plain variables; a window (`A_{x+u}`)
+is read in place.
 
 Legal when: no two results are stored in one element, the nest does not read its result, and where it accumulates its
 terms may be regrouped. That subscripts stay in range and that all parts are written is proved again.
@@ -28,6 +29,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from leir.analysis.types import computing_type
 from leir.edit import dtypes, enclosing, iterations_around, map_expression, replace_at, variables_of, walk_with
 from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import Access, AssignOp, DType, Equation, Expr, Guard, Path, Program, Stmt
@@ -240,8 +242,9 @@ class TensorSplitToDecoupleOperators(Strategy):
             value = map_expression(part.equation.value, lambda e, known=entries: known.get(e, e))
             parts.append(replace(part, equation=replace(part.equation, value=value)))
         results = [result_entry(next(names), part) for part in parts]
+        kept = types[work.target] if loop in work.spatial else computing_type(types[work.target])
         for entry, part in zip(results, parts, strict=True):
-            new.append((entry.tensor, types[work.target], part.shape_of(entry)))
+            new.append((entry.tensor, kept, part.shape_of(entry)))
         nests = [into(part, entry) for part, entry in zip(parts, results, strict=True)]
         out = [out_of(part, entry) for part, entry in zip(parts, results, strict=True)]
         sliced = tuple(dict.fromkeys(access.tensor for access in reads))

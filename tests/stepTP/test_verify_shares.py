@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from leir.interp import interpret
 from leir.parser import parse
 from stepTP.verify.analysis import analyse
 from stepTP.verify.elements import Bounded
@@ -109,3 +110,13 @@ def test_terms_below_the_last_place_cost_their_size_in_every_order() -> None:
             total += term
         assert abs(float(total) - result.value) <= result.error
     assert abs(float(np.float32(1.0)) - result.value) > 0.1 * result.error
+
+
+def test_a_sum_that_is_kept_in_f16_rounds_as_f16_does() -> None:
+    program = parse(
+        "in A^{f16}_{1,6};out C^{f16}_{1,6};L^1_i[D^{f16,l};E^{f16,l};L^6_j[D max=A_{i,j};]"
+        "L^6_j[E+=exp(A_{i,j}-D);]L^6_j[C_{i,j}=exp(A_{i,j}-D)/E;]]"
+    )
+    a = np.array([[9.5e-07, -6.0e-08, 4.0, 1.9e-06, -0.25, -4.0]], np.float16)
+    allowed = analyse(program, {"A": a.astype(np.float64)})["C"]
+    assert np.all(np.abs(interpret(program, {"A": a})["C"].reshape(-1) - allowed.value) <= allowed.error)
