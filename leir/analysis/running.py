@@ -13,6 +13,7 @@ from leir.analysis.frames import Frame
 from leir.analysis.model import Statement
 from leir.analysis.solving import Values, moved, solution, term_values
 from leir.analysis.types import is_kept
+from leir.analysis.weights import factors_of, product_of
 from leir.edit import accesses, statement_at, variables_of
 from leir.names import substitute_in, unused_variable
 from leir.printer import expression_text, statement_text
@@ -44,8 +45,8 @@ class Along:
 
 @dataclass(frozen=True, slots=True)
 class RunningMaximum:
-    """In the variables of a sum of exp(value-subtracted): its running maximum `previous` to a term, `current` at it and
-    `last` in its row, made by the equation at `path`.
+    """In the variables of a sum of exp(value-subtracted)*weight: its running maximum `previous` to a term, `current` at
+    it and `last` in its row, made by the equation at `path`.
 
     `term`: the value at the recurrence, in its own variables; `changed`: why an operand may have changed since, empty
     if none has.
@@ -53,6 +54,7 @@ class RunningMaximum:
 
     path: Path
     value: Expr
+    weight: Expr
     subtracted: Access
     previous: Access
     current: Access
@@ -94,11 +96,11 @@ def _running_maximum(program: Program, path: Path, along: Along, *, opened: bool
     if not all(is_exact(test, frame.names()) for test in frame.where):
         return f"a guard of {text} is not quasi-affine"
     opening = Opening(definitions, _made_ahead(definitions, opened=opened))
-    match opening.expression(equation.value, definitions.identity(path), path, frame):
-        case Call("exp", (Binary("-", value, Access() as subtracted),)):
-            pass
-        case _:
-            return f"{text} is no sum of exp(a-D)"
+    term = opening.expression(equation.value, definitions.identity(path), path, frame)
+    parts = _exponential_of(definitions, term)
+    if parts is None:
+        return f"{text} is no sum of exp(a-D), nor of products with it, with D an element of a running maximum"
+    value, subtracted, weight = parts
     recurrence = _recurrence(definitions, subtracted.tensor, opened=opened)
     if recurrence is None or not is_ahead(recurrence.statement.path, path):
         return f"{expression_text(subtracted)} in {text} is no element of a running maximum"
@@ -115,6 +117,7 @@ def _running_maximum(program: Program, path: Path, along: Along, *, opened: bool
     return RunningMaximum(
         recurrence.statement.path,
         value,
+        weight,
         subtracted,
         previous,
         current,
@@ -122,6 +125,20 @@ def _running_maximum(program: Program, path: Path, along: Along, *, opened: bool
         recurrence.value,
         next((reason for reason in reasons if reason), ""),
     )
+
+
+def _exponential_of(definitions: Definitions, term: Expr) -> tuple[Expr, Access, Expr] | None:
+    """a, D and the weight of a product with one exp(a-D) in it, where D is an element of a recurrence."""
+    factors = list(factors_of(term, False))
+    for number, (factor, inverse) in enumerate(factors):
+        match factor:
+            case Call("exp", (Binary("-", value, Access(tensor) as subtracted),)) if not inverse and _is_recurrent(
+                definitions, tensor
+            ):
+                return value, subtracted, product_of([*factors[:number], *factors[number + 1 :]])
+            case _:
+                pass
+    return None
 
 
 def _made_ahead(definitions: Definitions, *, opened: bool) -> Wanted:

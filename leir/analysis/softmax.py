@@ -150,17 +150,28 @@ def follows(definitions: Definitions, tensor: str, maximum: str | None) -> bool:
     return definitions.depends_on(tensor, lambda e: e.op == "max=" and maximum in (None, e.target.tensor))
 
 
-def may_be_exponential(definitions: Definitions, expression: Expr) -> bool:
-    """Whether an expression is exp of something, or an element of what one equation fills with such: no proof."""
+def may_be_exponential(definitions: Definitions, expression: Expr, *, in_product: bool = False) -> bool:
+    """Whether an expression is exp of something, or an element of what one equation fills with such: no proof.
+
+    `in_product`: or a product, or the numerator of a quotient, with such a factor.
+    """
     seen: set[str] = set()
-    while isinstance(expression, Access):
-        statement = definitions.sole(expression.tensor)
-        if statement is None or expression.tensor in seen:
-            return False
-        assert isinstance(statement.node, Equation)
-        seen.add(expression.tensor)
-        expression = statement.node.value
-    return isinstance(expression, Call) and expression.function == "exp"
+    waiting = [expression]
+    while waiting:
+        match waiting.pop():
+            case Call("exp"):
+                return True
+            case Access(tensor) if tensor not in seen and (statement := definitions.sole(tensor)) is not None:
+                assert isinstance(statement.node, Equation)
+                seen.add(tensor)
+                waiting.append(statement.node.value)
+            case Binary("*", left, right) if in_product:
+                waiting += [left, right]
+            case Binary("/", left) if in_product:
+                waiting.append(left)
+            case _:
+                pass
+    return False
 
 
 def exponential(expression: Expr, reductions: Mapping[Access, Reduction]) -> Exponential | None:

@@ -21,7 +21,7 @@ class Weights:
 
 def weights_of(term: Expr, reductions: Mapping[Access, Reduction], keys: set[str]) -> Weights | None:
     """The parts of a product with one exp(a-D) in it, of which D does not change over the terms."""
-    factors = list(_factors(term, False))
+    factors = list(factors_of(term, False))
     for number, (factor, inverse) in enumerate(factors):
         found = None if inverse else exponential(factor, reductions)
         if found is None or variables_of(found.maximum) & keys:
@@ -36,23 +36,23 @@ def weights_of(term: Expr, reductions: Mapping[Access, Reduction], keys: set[str
         total = divisors[0] if len(divisors) == 1 and own is None else own
         assert total is None or isinstance(total, Access)
         rest = [(e, inverse) for e, inverse in others if not (inverse and e == total and own is None)]
-        return Weights(found.score, found.maximum, total, _product(rest))
+        return Weights(found.score, found.maximum, total, product_of(rest))
     return None
 
 
-def _factors(expression: Expr, inverse: bool) -> Iterator[tuple[Expr, bool]]:
+def factors_of(expression: Expr, inverse: bool) -> Iterator[tuple[Expr, bool]]:
     """The factors of products and quotients, and whether each divides; ones left out."""
     match expression:
         case Binary("*" | "/" as op, left, right):
-            yield from _factors(left, inverse)
-            yield from _factors(right, inverse != (op == "/"))
+            yield from factors_of(left, inverse)
+            yield from factors_of(right, inverse != (op == "/"))
         case Real(1.0):
             pass
         case _:
             yield expression, inverse
 
 
-def _product(factors: list[tuple[Expr, bool]]) -> Expr:
+def product_of(factors: list[tuple[Expr, bool]]) -> Expr:
     """The factors multiplied, and divided, in their order."""
     result: Expr | None = None
     for factor, inverse in sorted(factors, key=lambda item: item[1]):

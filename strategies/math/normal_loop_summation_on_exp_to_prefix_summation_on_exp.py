@@ -7,13 +7,14 @@
               w = if_then_else(M_{x,y}==-inf,0.0,exp(a-M_{x,y}))
 
 Element y of a row of Z is the sum of its terms up to y, relative to M_{x,y}: where a term raises the maximum, what was
-summed before is rescaled by f. The last maximum is the full one, so the last sum is the sum.
+summed before is rescaled by f. The last maximum is the full one, so the last sum is the sum. Terms may have weights, as
+the values of an attention: w is multiplied by them.
 
 Legal when: `path` holds all of the sum, taken over serial loops, with the same number of terms in each row; its terms
-are exp(a-D) with D the last running maximum of the same a, term by term, however either is written; the running maxima
-are still there; no operand of a changes between; nothing reads the sum before it is complete; each row has an element
-of its own. A row may begin with -inf: both exponentials are guarded where their difference would be inf-inf, unless a
-is bounded below.
+are exp(a-D), or products with it, with D the last running maximum of the same a, term by term, however that is
+written; the running maxima are still there; no operand of a changes between; nothing reads the sum before it is
+complete; each row has an element of its own. A row may begin with -inf: both exponentials are guarded where their
+difference would be inf-inf, unless a is bounded below.
 
 Pays when: running maximum and running sum are then taken in one loop, and stored in two elements a row: an online
 softmax in small steps.
@@ -111,7 +112,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         definitions = definitions_of(program)
         for path in accumulations(program, "+="):
             found = accumulation_at(program, path)
-            if found is not None and may_be_exponential(definitions, found.equation.value):
+            if found is not None and may_be_exponential(definitions, found.equation.value, in_product=True):
                 yield cls(path=path)
 
     def facts(self, program: Program) -> Iterator[Fact]:
@@ -180,5 +181,7 @@ def _factor(found: RunningMaximum, guarded: bool) -> Expr:
 
 def _weight(found: RunningMaximum, guarded: bool) -> Expr:
     """The new term; guarded: 0.0 as long as the row had nothing but -inf."""
-    power = Call("exp", (Binary("-", found.value, found.current),))
+    power: Expr = Call("exp", (Binary("-", found.value, found.current),))
+    if found.weight != Real(1.0):
+        power = Binary("*", power, found.weight)
     return Select(Binary("==", found.current, MINUS_INFINITY), Real(0.0), power) if guarded else power

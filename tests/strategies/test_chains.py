@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from leir.edit import walk
+from leir.edit import accesses, walk
 from leir.syntax import Alloc
 from strategies.catalog import print_step
 from tests.strategies.meaning import why_not_same
@@ -23,7 +23,18 @@ def test_every_state_keeps_the_meaning(file: Path) -> None:
         assert not problem, f"{print_step(step)}: {problem}"
 
 
-def test_the_softmax_ends_with_a_few_registers_a_row() -> None:
-    _, states, _ = SCRIPT["trajectory"](ROOT / "tests" / "cases" / "trajectories" / "online_softmax.txt")
+KEPT = {
+    "online_softmax": {"F": ("l", (2,)), "G": ("l", ())},
+    "flash_attention": {"J": ("l", (2,)), "K": ("l", ()), "M": ("l", (4,)), "F": ("l", ())},
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_chain_ends_with_a_few_registers_a_row(name: str) -> None:
+    _, states, _ = SCRIPT["trajectory"](ROOT / "tests" / "cases" / "trajectories" / f"{name}.txt")
     kept = {node.tensor: (node.scope, node.shape) for _, node in walk(states[-1]) if isinstance(node, Alloc)}
-    assert kept == {"F": ("l", (2,)), "G": ("l", ())}
+    assert kept == KEPT[name]
+    tensors = {access.tensor for access in accesses(states[-1])}
+    assert tensors - kept.keys() == {d.tensor for d in (*states[-1].inputs, *states[-1].outputs)} | (
+        {"D", "E"} if name == "online_softmax" else set()
+    )
