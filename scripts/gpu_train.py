@@ -65,8 +65,8 @@ def main() -> None:
     settings = Settings(
         train_s=options.train, grpo_s=options.reinforce, stages=tuple(options.stages), pupil=options.pupil,
         size=options.size, questions=options.questions, batch_tokens=options.batch_tokens, longest=options.longest,
-        most=options.most, states=options.states, samples=options.samples, steps=options.steps, device=options.device,
-        workers=options.workers,
+        most=options.most, states=options.states, samples=options.samples, programs=options.programs,
+        steps=options.steps, device=options.device, workers=options.workers,
     )  # fmt: skip
     parts = read_parts(options.run, limit=options.rows)
     scorer = Scorer(options.workers, timeout_s=60.0)
@@ -127,6 +127,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--longest", type=int, default=1536, help="tokens of an example")
     parser.add_argument("--states", type=int, default=32, help="of a round of GRPO")
     parser.add_argument("--samples", type=int, default=8, help="answers to each of them")
+    parser.add_argument("--programs", type=int, default=96, help="whose states GRPO practises on")
     parser.add_argument("--most", type=int, default=1000, help="tokens of an answer, at most")
     parser.add_argument("--workers", type=int, help="processes that score; one a core by default")
     parser.add_argument("--encoders", type=int, default=max(1, (os.cpu_count() or 2) - 2))

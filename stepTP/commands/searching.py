@@ -152,6 +152,8 @@ def _print(env: "Environment", found: "Outcome", folder: Path, show: Show) -> No
         f"{folder}: {len(env.nodes) - 1} states verified, {len(env.rejected)} rejected, {env.measurements} timed; best "
         f"{_speedup(env, best)} by {best.depth} steps ({env.objective.name}); ended: {found.ended}"
     )
+    if env.problems:
+        print(f"{len(env.problems)} questions to the policy had no answer, the first: {env.problems[0][1].message}")
     if env.visits:
         print("visits by depth: " + ", ".join(f"{depth}: {count}" for depth, count in sorted(env.visits.items())))
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from stepTP.draw import digest
 from stepTP.evaluate.metrics import Judged, summarise
 from stepTP.evaluate.questions import Question, Reply, read_lines
 from stepTP.evaluate.single import judge
@@ -45,6 +46,7 @@ class Settings:
     """`train_s`, `grpo_s`: seconds of all decoders together, and of reinforcement. `pupil`: whom it reinforces.
 
     `questions`: states of held-out families; half as many of known families, and of states that were learnt.
+    `programs`: whose states reinforcement practises on: few enough that workers keep what they know of each.
     """
 
     train_s: float = 840.0
@@ -58,6 +60,7 @@ class Settings:
     most: int = 1000
     states: int = 32
     samples: int = 8
+    programs: int = 96
     steps: int | None = None
     device: str = "cuda"
     workers: int | None = None
@@ -101,11 +104,14 @@ class Course:
         self._lessons: dict[str, Lesson] = {}
         half = max(1, self.settings.questions // 2)
         self.questions = self.parts.questions(self.settings.questions)
-        self.practice = self.parts.practice(None)
+        seen = self.parts.practice(None)
+        order = sorted({q.source_id for q in seen}, key=lambda source: digest("practice", source))
+        chosen = frozenset(order[: self.settings.programs])
+        self.practice = [question for question in seen if question.source_id in chosen]
         self.exams: dict[str, list[Question]] = {
             "": self.questions,
             "samples": self.questions[: max(1, half // 2)],
-            "seen": self.practice[:half],
+            "seen": seen[:half],
             "known-families": self.parts.known_questions(half),
         }
 

@@ -169,6 +169,7 @@ def tree_of(env: Environment) -> dict[str, Any]:
         "evaluations": env.evaluations,
         "measurements": env.measurements,
         "tokens": env.tokens,
+        "problems": [failure.message for _, failure in env.problems],
         "objective": env.objective.name,
         "visits_by_depth": {str(depth): count for depth, count in sorted(env.visits.items())},
         "best": env.best.number,

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from stepTP.records import StepRow, read_rows
+from stepTP.records import RejectedRow, StepRow, read_rows
 from stepTP.search import run
+from stepTP.search.journal import done
+from stepTP.verify.pool import Failure
 from tests.stepTP.standin import standin
 from tests.stepTP.test_cli import Steptp, steptp
 from tests.stepTP.test_search import BAD, GOOD, MAP, Here
@@ -164,6 +166,25 @@ def test_a_batch_is_answered_in_rounds(steptp: Steptp, tmp_path: Path, program: 
     assert [state["step"]["strategy"] for state in found["states"][1:]] == ["loop_split"]
     told.write_text('{"custom_id": 1}\n')
     assert "told.jsonl:1: is no reply of a batch" in steptp.fails(*command[:-1], tmp_path / "other")
+
+
+@pytest.mark.usefixtures("no_pool")
+def test_what_a_policy_could_not_answer_is_told(
+    steptp: Steptp, tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(self: InThisProcess, task: str, payload: dict[str, Any], near: str = "") -> Any:
+        if task.endswith(".rank"):
+            return done(Failure("timeout", task, "it took longer than 60 s"))
+        return Here.submit(self, task, payload, near)
+
+    monkeypatch.setattr(InThisProcess, "submit", slow)
+    told = ("search", program, "--policy", "cost_model", "--out", tmp_path / "run")
+    assert steptp.json(*told, code=1)["problems"] == ["it took longer than 60 s"]
+    code, out, _ = steptp(*told)
+    assert code == 1
+    assert "1 questions to the policy had no answer, the first: it took longer than 60 s" in out
+    (row,) = [row for row in read_rows(tmp_path / "run" / "rejected.jsonl") if isinstance(row, RejectedRow)]
+    assert (row.stage, row.cause) == ("expand", "timeout")
 
 
 @pytest.mark.usefixtures("no_pool")
