@@ -1,43 +1,66 @@
 """The term of a weighted sum: exp(score-maximum) over a total, times a value."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from leir.analysis.definitions import Reduction
 from leir.analysis.softmax import exponential
-from leir.edit import variables_of
-from leir.syntax import Access, Binary, Expr, Real
+from leir.edit import accesses, variables_of
+from leir.syntax import Access, Binary, Expr, Real, Select, Unary
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The parts of a term: exp(score-maximum), over `total` if that is not None, times `value`."""
+    """The parts of a term: exp(score-maximum), over `divisor` if that is not None, times `value`.
+
+    `total`: the sum that the divisor is, or has in it; `is_zero_if_empty`: whether the term is 0 where the maximum is
+    -inf, as where a mask leaves a row nothing.
+    """
 
     score: Expr
     maximum: Access
     total: Access | None
+    divisor: Expr | None
     value: Expr
+    is_zero_if_empty: bool = False
 
 
 def weights_of(term: Expr, reductions: Mapping[Access, Reduction], keys: set[str]) -> Weights | None:
     """The parts of a product with one exp(a-D) in it, of which D does not change over the terms."""
-    factors = list(factors_of(term, False))
+    factors, empty = _without_choice(list(factors_of(term, False)))
     for number, (factor, inverse) in enumerate(factors):
         found = None if inverse else exponential(factor, reductions)
-        if found is None or variables_of(found.maximum) & keys:
+        if found is None or variables_of(found.maximum) & keys or empty not in (None, found.maximum):
             continue
-        own = found.total
         others = factors[:number] + factors[number + 1 :]
-        divisors = [
-            other
-            for other, inverse in others
-            if inverse and isinstance(other, Access) and other in reductions and not variables_of(other) & keys
-        ]
-        total = divisors[0] if len(divisors) == 1 and own is None else own
-        assert total is None or isinstance(total, Access)
-        rest = [(e, inverse) for e, inverse in others if not (inverse and e == total and own is None)]
-        return Weights(found.score, found.maximum, total, product_of(rest))
+        total, divisor = found.total, found.total
+        if total is None:
+            sums = {
+                e: _sum_in(e, found.maximum, reductions) for e, over in others if over and not variables_of(e) & keys
+            }
+            divisors = [(sum_, e) for e, sum_ in sums.items() if sum_ is not None]
+            total, divisor = divisors[0] if len(divisors) == 1 else (None, None)
+            others = [(e, over) for e, over in others if not (over and e == divisor)]
+        return Weights(found.score, found.maximum, total, divisor, product_of(others), empty is not None)
     return None
+
+
+def _without_choice(factors: list[tuple[Expr, bool]]) -> tuple[list[tuple[Expr, bool]], Access | None]:
+    """The factors with e in place of if_then_else(D==-inf,0.0,e), and D."""
+    for number, (factor, inverse) in enumerate(factors):
+        match factor:
+            case Select(Binary("==", Access() as maximum, Unary("-", Real(math.inf))), Real(0.0), rest) if not inverse:
+                return [*factors[:number], *factors_of(rest, False), *factors[number + 1 :]], maximum
+            case _:
+                pass
+    return factors, None
+
+
+def _sum_in(divisor: Expr, maximum: Access, reductions: Mapping[Access, Reduction]) -> Access | None:
+    """The one sum that a divisor reads, beside the maximum and what is no reduction."""
+    read = [access for access in dict.fromkeys(accesses(divisor)) if access in reductions and access != maximum]
+    return read[0] if len(read) == 1 and reductions[read[0]].equation.op == "+=" else None
 
 
 def factors_of(expression: Expr, inverse: bool) -> Iterator[tuple[Expr, bool]]:

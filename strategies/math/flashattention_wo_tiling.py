@@ -21,7 +21,7 @@ Legal when: the weights are exp(s-D), or that over E, of which D is the maximum 
 weighted sum, each once; nothing else reads the scores, and D and E are read later, if at all;
 no operand changes between its old place and the pass; rows have elements of their own. A row may begin with -inf: both
 exponentials are guarded where their difference would be inf-inf, unless scores are bounded below. A row of -inf alone
-gives NaN, as before. The new registers have the computing type.
+gives what it gave before, NaN, or the 0 that the weights then have. The new registers have the computing type.
 
 Pays when: the scores do not fit the caches, as their number grows with the square of the tokens: neither they nor the
 weights are stored or read again, for one rescaling of the row at each score, or each block of them.
@@ -59,6 +59,7 @@ from leir.edit import (
     dtypes,
     enclosing,
     loops_around,
+    map_expression,
     nested,
     statements_at,
     walk,
@@ -406,12 +407,21 @@ def _row(found: Attention, own: _Registers, block: int, stored: tuple[str, ...],
         body = nested(inner, body)
     else:
         body = _one_block(found, own, result, plain, inner, guarded)
-    value: Expr = Binary("/", result, own.total) if found.weights.total is not None else result
+    value: Expr = Binary("/", result, _divisor(found, own)) if found.weights.total is not None else result
+    if found.weights.is_zero_if_empty:
+        value = Select(Binary("==", own.largest, MINUS_INFINITY), Real(0.0), value)
     ends: list[Stmt] = []
     for statistic, register in ((found.maximum, own.largest), (found.total, own.total)):
         if statistic is not None and statistic.access.tensor in stored:
             ends.append(Equation(statistic.access, "=", register))
     return (*declared, *start, *nested(outer, body), *ends, *nested(plain, (Equation(found.target, "=", value),)))
+
+
+def _divisor(found: Attention, own: _Registers) -> Expr:
+    """What a row is divided by, with its maximum and sum from their registers."""
+    registers = {found.weights.total: own.total, found.weights.maximum: own.largest}
+    assert found.weights.divisor is not None
+    return map_expression(found.weights.divisor, lambda e: registers.get(e, e) if isinstance(e, Access) else e)
 
 
 def _one_term(
