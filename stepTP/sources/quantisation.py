@@ -24,6 +24,14 @@ _USES = {
     "weights": "return w", "product": "return torch.matmul(x, w)", "gated": "return torch.tanh(torch.matmul(x, w))",
     "sum": "return w.sum(dim=0) + x.sum(dim=0).mean()", "scaled": "return torch.matmul(x * 0.5, w) + w.mean(dim=0)",
 }  # fmt: skip
+_CENTRED = "x = x - x.mean(dim=-1, keepdim=True)"
+_BEFORE_USE = {
+    "nothing": [],
+    "transposed_twice": ["w = w.t().contiguous().t()"],
+    "pruned": ["w = torch.where(w.abs() > 0.05, w, 0.0)"],
+    "smoothed": ["w = w / (1.0 + w.abs().amax(dim=0, keepdim=True))"],
+    "centred": ["w = w - 0.1 * w.mean(dim=1, keepdim=True)"],
+}
 _ENCODE = {
     "row": "scale = x.abs().amax(dim=-1, keepdim=True) / 127.0 + 1e-6",
     "column": "scale = x.abs().amax(dim=0, keepdim=True) / 127.0 + 1e-6",
@@ -44,22 +52,22 @@ _LEVELS = {
 
 
 def write(draw: Draw) -> str:
-    """Decoding of integer codes with a scale, and their use; or scales for floats and their levels."""
+    """Decoding of integer codes with a scale, a step on them, their use; or scales for floats and their levels."""
     constants = {"rows": draw.choose("rows", (4, 8, 12, 16)), "columns": draw.choose("columns", (8, 12, 16, 24))}
-    after = draw.choose("after", ("", "", "x = x * 2.0", "x = torch.tanh(x)", "x = x - x.mean(dim=-1, keepdim=True)"))
+    after = draw.choose("after", ("", "", "x = x * 2.0", "x = torch.tanh(x)", _CENTRED))
     if draw.choose("kind", ("decode", "encode")) == "encode":
         body = [after] if after else []
         body += [_ENCODE[draw.choose("scale", tuple(_ENCODE))], *_LEVELS[draw.choose("levels", tuple(_LEVELS))]]
         return program_text(constants, "Scales of rows and levels of values.", forward=body,
                             inputs=["torch.randn(rows, columns)"])  # fmt: skip
     line, scale = _DECODE[draw.choose("decode", tuple(_DECODE))]
-    use = _USES[draw.choose("use", tuple(_USES))]
+    use = _USES[draw.choose("use", [use for use in _USES if after != _CENTRED or use != "sum"])]
     kind = draw.choose("dtype_of_codes", tuple(_CODES))
     codes = _CODES[kind].format("rows, columns").removeprefix("code = ")
     read = "x" in use.replace("max", "")
     if read:
         constants = {"batch_size": draw.choose("batch", (4, 6, 8))} | constants
-    body = [*([after] if after and read else []), line, use]
+    body = [*([after] if after and read else []), line, *_BEFORE_USE[draw.choose("weights", tuple(_BEFORE_USE))], use]
     return program_text(
         constants,
         "Weights from integer codes and scales.",
