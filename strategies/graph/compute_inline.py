@@ -53,7 +53,7 @@ from leir.edit import (
 from leir.names import substitute_in
 from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Cast, Equation, Expr, Guard, Loop, Path, Place, Program
-from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
+from strategies.base import BitExact, Fact, Level, Strategy, counted, listed, path_text
 from strategies.memories import WORDS
 
 
@@ -62,21 +62,41 @@ class ComputeInline(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{tensor} holds {value} from {definition} on, and {one_place} reads it: computed there, the value need not be "
-        "stored.",
-        "{tensor} holds {value} from {definition} on for {places} that read it; each can compute it from operands that "
-        "have not changed since.",
+        "{tensor} holds {value} from {definition} on, and {one_place} reads it: computed there, the value need not "
+        "be stored.",
+        "{tensor} holds {value} from {definition} on for {places} that read it; each can compute it from operands "
+        "that have not changed since.",
+        "The statement at {definition} does nothing but keep {value} in {tensor}; what reads that can compute it.",
+        "Why store {value}? Each read of {tensor} can find it from {operands}, which nothing changes in between.",
+        "{tensor} keeps {bytes} in {memory} for a value, {value}, that its readers can compute.",
+        "What belongs to one formula is divided by {tensor}: read for what it holds, {access} is {inlined}.",
+        "Without {tensor} in between, {inlined} meets the operations around {access}.",
+        "{tensor} has one equation, {equation}, and its value can stand wherever {tensor} is read.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{equation} at {definition} goes, and {access} becomes {inlined}.",
         "{equation} at {definition} goes, and every read of {tensor} becomes its value; {access} is now {inlined}, "
         "which rounds or converts to {dtype} as the store did.",
+        "{tensor} disappears: where {access} was read, {inlined} is computed.",
+        "The readers of {tensor} take over its equation, {equation}; {access} turns into {inlined}.",
+        "No statement writes {tensor} any more; its value is written out where it was read, {inlined} for {access}.",
+        "The equation at {definition} is removed, and its value is put in place of every read of {tensor}.",
+        "Substitute {inlined} for {access}, and drop {equation}.",
+        "There is one equation less: what {tensor} held is part of the formulas that read it, as {inlined} for "
+        "{access}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{bytes} in {memory} are no longer written and read. The value is computed {often}, from the same operands, so "
+        "{bytes} in {memory} are no longer written and read. The value is computed {often}, from the same operands,"
+        " so every bit stays.",
+        "{tensor} needs no storage any more, {bytes} in {memory}. Each read gets the value that was stored, so "
         "every bit stays.",
-        "{tensor} needs no storage any more, {bytes} in {memory}. Each read gets the value that was stored, so every "
-        "bit stays.",
+        "A store and the loads of {tensor} are saved, {bytes} in {memory}; every result keeps its bits.",
+        "What {tensor} held is part of one formula now, where factorization, cancellation and their like can see "
+        "it. No bit changes.",
+        "The value is computed {often}. Since no operand changes in between, every bit stays.",
+        "In {places} the value is computed that one statement computed for all; no bit of a result changes.",
+        "There is less traffic, by {bytes} of {tensor}, for arithmetic at each read: the results are the same bits.",
+        "The program has one tensor less, {tensor}, and no result changes by a bit.",
     )
 
     tensor: str
@@ -143,6 +163,9 @@ class ComputeInline(Strategy):
             "bytes": counted(size, "byte"),
             "memory": WORDS[known.scope],
         }
+        operands = dict.fromkeys(read.tensor for read in accesses(equation.value))
+        if operands:
+            result["operands"] = listed(operands)
         if len(reads) > 1:
             result["places"] = counted(len(reads), "place")
         else:

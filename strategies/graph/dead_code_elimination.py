@@ -59,16 +59,32 @@ class DeadCodeElimination(Strategy):
         "{unread} {is_temporary}, and nothing but the statement at {path} itself reads it.",
         "No read elsewhere and no output gets a value that the statement at {path} writes to {overwritten}.",
         "{declared} is declared at {path}, and no statement accesses it.",
+        "The values of {unread} end at {path}: no other statement and no output asks for them.",
+        "Nothing of what {what} at {path} writes to {overwritten} reaches another statement or an output.",
+        "Without effect on any output, the statement at {path} costs {runs} of equations.",
+        "Could the statement at {path} be left out? Every output would be the same: {what} gives none of them a value.",
+        "No output depends on the statement at {path}, {what}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The statement at {path}, {what}, goes, with its {equations}; all others stay as they are.",
         "The statement at {path}, {what}, goes; all others stay as they are.",
+        "Removed: the statement at {path}, {what}. Nothing takes its place.",
+        "The list that held the statement at {path} is shorter by {what}.",
+        "The program loses {what}, at {path}, and keeps the rest.",
+        "With the statement at {path}, the last mention of {gone} goes.",
+        "Strike the statement at {path}; the others keep their order and their text.",
+        "A statement goes, at {path}, that gave nothing to any other: {what}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{runs} of equations, whose values nothing needed, no longer take place. Every read that stays "
-        "finds the value that it found before, so every bit stays.",
+        "{runs} of equations, whose values nothing needed, no longer take place. Every read that stays finds the "
+        "value that it found before, so every bit stays.",
         "{gone} no longer needs storage. No read that stays finds another value, so every bit stays.",
         "Every read that stays, and every output, has the value that it had before: every bit stays.",
+        "Work is saved, {runs} of equations, and no bit of a result changes.",
+        "The memory of {gone} is free, and the results are the same bits.",
+        "The program has fewer statements and the same results, bit for bit.",
+        "What the other statements read is untouched, so that each computes what it computed, to the bit.",
+        "The program is shorter, and every output keeps its bits.",
     )
 
     path: Path

@@ -54,18 +54,38 @@ class ExpressionReorder(Strategy):
     choice: ClassVar[tuple[str, ...]] = (
         "The statement at {second} begins like the one at {beyond}, with {header}, but {what} at {first} stands "
         "between them, and neither of the two needs the other.",
-        "The statements at {first} and {second} have no tensor in common that either writes, so their order is free.",
-        "The statements at {first} and {second} both use {shared}, but each value is read, or overwritten, in either "
-        "order as it is now.",
+        "The statements at {first} and {second} have {nothing} in common that either writes, so their order is free.",
+        "The statements at {first} and {second} both use {shared}, but each value is read, or overwritten, in "
+        "either order as it is now.",
+        "With {what} out of the way, {beyond} and {second} would be neighbours under {header}.",
+        "Must {first} come before {second}? No value passes between them: they have {nothing} in common that either"
+        " writes.",
+        "Although {shared} is used by both {first} and {second}, no read of it would find another writer if they "
+        "changed places.",
+        "Of the two neighbours at {first} and {second}, the one at {second} can come first, which is {other}.",
+        "The order of the statements at {first} and {second} is free: no read of any value depends on it.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Now {other} comes first, and {what} after it; what each computes is as it was.",
         "The statement at {second} moves before the one at {first}.",
+        "Two neighbours change places, those at {first} and {second}.",
+        "At {first} stands what stood at {second}, and the other way round.",
+        "The list keeps its statements, in another order: {second} before {first}.",
+        "Swap {first} with {second}; nothing inside of either changes.",
+        "The one at {second}, {other}, goes ahead of the one at {first}, {what}.",
+        "In the text, the statement at {first} goes down by one, behind that at {second}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{beyond} and its new neighbour have {header} in common, which one nest could run. No read changes its "
         "writer, so every bit stays.",
         "The same equations run as often as before, on the same operands: every bit stays.",
+        "Nothing is saved by it, and nothing lost: every read finds the same writer, so all bits stay.",
+        "It opens the way for operator_fusion at {beyond}, where {header} comes twice in a row now. Every bit stays.",
+        "Work, traffic and storage are as they were. Results keep every bit, since no read sees another value.",
+        "No equation changes, only when it runs; all results are the same bits.",
+        "What was between {beyond} and the other nest under {header} now comes after both. The bits of the results "
+        "stay.",
+        "Every value is written before it is read, by the same statement as before: results agree bit for bit.",
     )
 
     path: Path
@@ -111,6 +131,8 @@ class ExpressionReorder(Strategy):
             result["other"] = describe(other)
         if shared := _shared(one, other):
             result["shared"] = listed(shared)
+        else:
+            result["nothing"] = "no tensor"
         siblings = statements_at(before, self.path[:-1])
         if self.path[-1] > 0:
             beyond = siblings[self.path[-1] - 1]

@@ -59,22 +59,44 @@ class OperatorFission(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The nest at {path} does {first_count} before the cut and {second_count} after it, and the two parts have no "
-        "tensor in common that either writes: nothing ties them to one header.",
-        "In the nest at {path}, what follows {last} takes {passed} from it and gives nothing back: all of {header} can "
-        "be done for the first part before any of the second.",
-        "The body of the nest at {path} has {count}, and those from number {at} on can wait until the others have run "
-        "for all of {header}.",
+        "The nest at {path} does {first_count} before the cut and {second_count} after it, and the two parts have "
+        "no tensor in common that either writes: nothing ties them to one header.",
+        "In the nest at {path}, what follows {last} takes {passed} from it and gives nothing back: all of {header} "
+        "can be done for the first part before any of the second.",
+        "Nothing but {passed} passes the cut before {cut} in the nest at {path}, from the first part to the second;"
+        " so the first can be done for all of {header} ahead of the second.",
+        "One header, {header}, runs {count} at {path}, and holds them to one schedule. Cut before {cut}, they can "
+        "have two.",
+        "Nothing that comes before {cut} in the nest at {path} waits for what comes after it.",
+        "Could the nest at {path} be two nests? Its first part needs nothing of the second, so it could.",
+        "The parts of the nest at {path}, {first_count} and {second_count}, share a header and no value.",
+        "The body of the nest at {path} has {count}, and those from number {at} on can wait until the others have "
+        "run for all of {header}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} is written twice: once around {first_count}, once around {second_count}.",
-        "The nest at {path} is cut before {cut}: what comes first stays at {path}, and the rest follows at {second} "
-        "under the same header, {header}.",
+        "The nest at {path} is cut before {cut}: what comes first stays at {path}, and the rest follows at {second}"
+        " under the same header, {header}.",
+        "One nest becomes two, at {path} and {second}, both under {header}.",
+        "What follows the cut in the nest at {path} moves to a nest of its own at {second}.",
+        "From number {at} on, the statements leave the nest at {path} for one at {second}, with the header {header}.",
+        "The nest at {path} keeps what stood before {cut}; the nest at {second} is new and has the rest.",
+        "Before {cut} the nest at {path} ends, and another begins at {second} with its loops.",
+        "{header} stands twice now, at {path} and at {second}, each time around a part of what was one body.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds the "
-        "counting and testing of {overhead} iterations; each equation runs as before, so every bit stays.",
+        "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds {overhead} "
+        "iterations of loops; each equation runs as before, so every bit stays.",
         "Each equation runs as often as before, with the same operands, so the results keep every bit.",
+        "It costs {overhead} iterations of loops, no arithmetic, and no bit of a result.",
+        "The two nests at {path} and {second} are free of each other's loops: what is done to one leaves the other."
+        " Every bit stays.",
+        "All of {passed} is written before any of it is read, each element by the statement that wrote it before; "
+        "so the bits are the same.",
+        "No read finds another value than before, and no accumulation takes its terms in another order: every bit "
+        "stays.",
+        "Arithmetic and traffic are as they were, to the bit; the order in which iterations take turns is not.",
+        "What was tied to one order of {header} is tied to two, one for each part. The results keep their bits.",
     )
 
     path: Path

@@ -64,28 +64,48 @@ class OperatorFusion(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The nests at {first} and {second} are neighbours with equal headers, {header}, and both use {shared}: in one "
-        "nest the second use comes in the same iteration, not after the whole of the first nest.",
-        "The nest at {first} writes up to {whole} elements of {passed} before its neighbour at {second} reads any. An "
-        "iteration of {header} uses no more than {part} of these, all its own: in one nest they are used as soon as "
-        "they are made.",
-        "The nest at {second} reads {passed}, which its neighbour at {first} has just written, under the same header "
-        "{header}. In one nest each iteration can go on with what it has made.",
-        "The nests at {first} and {second} are neighbours and begin alike, with {header}: {iterations} iterations that "
-        "one nest can run once for both.",
+        "The nests at {first} and {second} are neighbours with equal headers, {header}, and both use {shared}: in "
+        "one nest the second use comes in the same iteration, not after the whole of the first nest.",
+        "The nest at {first} writes up to {whole} elements of {passed} before its neighbour at {second} reads any. "
+        "An iteration of {header} uses no more than {part} of these, all its own: in one nest they are used as soon"
+        " as they are made.",
+        "The nest at {second} reads {passed}, which its neighbour at {first} has just written, under the same "
+        "header {header}. In one nest each iteration can go on with what it has made.",
+        "Why run {header} twice? The nests at {first} and {second} do so, one right after the other, and neither "
+        "needs the other to be done with all of it.",
+        "Between the nests at {first} and {second} lies the whole of {passed}, {whole} elements; within one nest "
+        "{part} would do.",
+        "Both neighbours, at {first} and {second}, use {shared}, in iterations that {header} numbers alike.",
+        "Two neighbours, at {first} and {second}, count the same {iterations} iterations of {header}.",
+        "The nests at {first} and {second} are neighbours and begin alike, with {header}: {iterations} iterations "
+        "that one nest can run once for both.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} stays once; inside it, the body of {second} follows the body of {first}. {renames}",
         "What the two nests share, {header}, is written once. Each of its iterations now does what {first} did and "
         "then what {second} did. {renames}",
+        "Two nests become one at {first}, under {header}. {renames}",
+        "The body of the nest at {second} moves to the end of that at {first}; its header goes. {renames}",
+        "The nest at {second} is taken into the one at {first}: under {header} come the statements of both, in "
+        "their order. {renames}",
+        "At {first} one nest runs {header} for both bodies. {renames}",
+        "The nest at {first} goes on with what stood at {second}, iteration by iteration of {header}. {renames}",
+        "One of two equal headers goes, {header} at {second}, and its body joins the other. {renames}",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{statements_before} nests of this list become {statements_after}; each equation runs as often as before, "
         "with the same operands, so the results keep every bit.",
-        "No read changes its writer and no accumulation its order, so nothing changes in the results. The header runs "
-        "once instead of twice, which saves the counting and testing of {overhead} iterations.",
-        "Between the write and the read of an element of {passed} lay up to {whole} elements of it, and now {part} at "
-        "most, within one iteration of {header}. Each equation runs as before: the results keep every bit.",
+        "No read changes its writer and no accumulation its order, so nothing changes in the results. The header "
+        "runs once instead of twice, which saves the counting and testing of {overhead} iterations.",
+        "Between the write and the read of an element of {passed} lay up to {whole} elements of it, and now {part} "
+        "at most, within one iteration of {header}. Each equation runs as before: the results keep every bit.",
+        "An iteration of {header} uses {shared} twice in a row now, and no bit of a result changes.",
+        "It saves {overhead} iterations of loops; arithmetic and all bits are as before.",
+        "What one iteration makes of {passed}, the same iteration uses, so that {part} elements are enough at a "
+        "time. Every bit stays.",
+        "There is one nest to order, tile and bind where there were two. No read finds another value: the bits stay.",
+        "Each equation computes what it computed, from the same values, to the bit; only the turns that iterations "
+        "take are others.",
     )
 
     path: Path
