@@ -25,8 +25,8 @@ TRAJECTORIES = {
     "layer_norm": lambda m, n: layer_norm.trajectory(m, n, threads=4, levels=(2,)),
 }
 SHAPES = {
-    "attention": ((2, 15, 14, 16), (1, 9, 17, 8)),
-    "attention in f16": ((2, 16, 16, 8), (1, 11, 9, 16)),
+    "attention": ((2, 15, 14, 16), (1, 9, 17, 8), (1, 13, 6, 8)),
+    "attention in f16": ((2, 13, 15, 8), (1, 11, 9, 16), (1, 9, 17, 8)),
     "convolution": ((1, 5, 3, 5, 3), (2, 7, 5, 6, 3), (2, 5, 4, 9, 5)),
     "convolution of a padded image": ((1, 5, 3, 5, 3), (2, 7, 5, 6, 3), (2, 5, 4, 9, 5)),
     "matmul": ((9, 17, 10), (20, 25, 18), (17, 30, 9)),
