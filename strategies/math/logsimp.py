@@ -41,7 +41,7 @@ class Logsimp(OfFunctions):
     choice: ClassVar[tuple[str, ...]] = (
         "{of} and {other} are logarithms in one sum, {old}: one logarithm of both arguments gives it at once.",
         "The identity {identity} saves {calls_saved} in {old}.",
-        "{old} takes a logarithm that its argument could be prepared for.",
+        "With its arguments combined first, {old} takes {calls_saved} less.",
         "The equation at {path} adds what could be multiplied under one logarithm: {of}.",
         "Bounds make it safe to combine {of}: {bounds}.",
         "Is {of} needed as a logarithm of its own in {old}? By {identity} it is not.",

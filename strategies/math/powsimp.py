@@ -45,10 +45,11 @@ class Powsimp(OfFunctions):
         "once.",
         "A product of two functions hides in {old}, and the identity {identity} makes one of them: that saves "
         "{calls_saved}.",
-        "{old} calls more functions than it needs.",
-        "The equation at {path} multiplies what could be added in the exponent, or under one root: {of}.",
+        "Of the calls in {old}, {calls_saved} can go, by {identity}.",
+        "One over {negated} is an exponential itself, {new}, without a division.",
+        "The equation at {path} multiplies what could be added in the exponent, or under one root: {part}.",
         "Bounds make it safe to combine {of}: {bounds}.",
-        "How often must {old} call a function? Less often: {identity}.",
+        "How often must {old} call a function? By {identity}, {calls_saved} less.",
         "By {identity}, {old} is {new}.",
         "At {path}, {old} can be written shorter.",
     )
