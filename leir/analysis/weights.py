@@ -34,13 +34,13 @@ def weights_of(term: Expr, reductions: Mapping[Access, Reduction], keys: set[str
         if found is None or variables_of(found.maximum) & keys or empty not in (None, found.maximum):
             continue
         others = factors[:number] + factors[number + 1 :]
-        total, divisor = found.total, found.total
+        total: Access | None = found.total
+        divisor: Expr | None = found.total
         if total is None:
-            sums = {
-                e: _sum_in(e, found.maximum, reductions) for e, over in others if over and not variables_of(e) & keys
-            }
-            divisors = [(sum_, e) for e, sum_ in sums.items() if sum_ is not None]
-            total, divisor = divisors[0] if len(divisors) == 1 else (None, None)
+            fixed = [e for e, over in others if over and not variables_of(e) & keys]
+            divisors = [e for e in fixed if _sum_in(e, found.maximum, reductions) is not None]
+            divisor = divisors[0] if len(divisors) == 1 else None
+            total = None if divisor is None else _sum_in(divisor, found.maximum, reductions)
             others = [(e, over) for e, over in others if not (over and e == divisor)]
         return Weights(found.score, found.maximum, total, divisor, product_of(others), empty is not None)
     return None

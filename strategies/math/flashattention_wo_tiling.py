@@ -33,7 +33,6 @@ Inverse: none.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -41,7 +40,6 @@ from pydantic import Field
 from leir.analysis.access import tensors
 from leir.analysis.attention import (
     Attention,
-    Inner,
     may_be_weighted_sum,
     read_elsewhere,
     tensor_written,
@@ -53,48 +51,30 @@ from leir.analysis.kernels import BYTES
 from leir.analysis.ranges import ranges
 from leir.analysis.reduction import why_not_reduction, writes_apart
 from leir.analysis.softmax import NotFound
-from leir.analysis.types import computing_type, promote, strong, type_of
 from leir.edit import (
     accesses,
-    dtypes,
     enclosing,
     loops_around,
-    map_expression,
     nested,
     statements_at,
     walk,
-    with_operands,
     without,
 )
-from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
+from leir.names import bound_variables, unused_variable
 from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import (
     Access,
     Alloc,
-    AssignOp,
-    Binary,
-    Call,
-    DType,
     Equation,
-    Expr,
     Guard,
-    Integer,
     Loop,
     Path,
     Place,
     Program,
-    Real,
-    Select,
     Stmt,
-    Unary,
-    Variable,
-    equation,
-    operands,
 )
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text, statement_or_none
-
-MINUS_INFINITY = Unary("-", Real(math.inf))
-IDENTITIES: dict[AssignOp, Expr] = {"+=": Real(0.0), "*=": Real(1.0), "max=": MINUS_INFINITY, "min=": Real(math.inf)}
+from strategies.passes import Registers, all_inner, loops_of, row_of
 
 
 class FlashattentionWoTiling(Strategy):
@@ -218,17 +198,17 @@ class FlashattentionWoTiling(Strategy):
         found = _attention(program, self.path)
         rows = found.rows
         if not rows and len(self.path) == 1:  # an `l` tensor may not be declared outside all nests
-            taken = bound_variables(program).union(*(_loops(each) for each in _all_inner(found.inner)))
+            taken = bound_variables(program).union(*(loops_of(each) for each in all_inner(found.inner)))
             rows = (Loop("L", unused_variable(taken), 1, 0, ()),)
         elsewhere = read_elsewhere(program, found)
         stored = tuple(s.access.tensor for s in (found.maximum, found.total) if s and s.access.tensor in elsewhere)
-        registers = _Registers.of(program, found, self.block)
-        row = _row(found, registers, self.block, stored, _may_be_infinite(program, found))
+        registers = Registers.of(program, found, self.block)
+        row = row_of(found, registers, self.block, stored, _may_be_infinite(program, found))
         return _with_pass(program, self.path, found, stored, nested(rows, row))
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         found = _attention(before, self.path)
-        own = _Registers.of(before, found, self.block)
+        own = Registers.of(before, found, self.block)
         kept = tensors(after)
         opened = dict.fromkeys(tensor_written(before, path) for path in found.opened)
         gone = [tensors(before)[name] for name in opened if name not in kept]
@@ -337,190 +317,6 @@ def _rows_apart(after: Program, found: Attention) -> Fact:
 def _may_be_infinite(program: Program, found: Attention) -> bool:
     """Whether a score may be -inf."""
     return ranges(program).at(Place(found.maximum.path, (1,))).low == -math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class _Registers:
-    """The names of what a row keeps, and the one type of all of them. `inner`: those of score and value."""
-
-    dtype: DType
-    largest: Access
-    total: Access
-    highest: Access
-    new: Access
-    factor: Access
-    weight: Access
-    result: str
-    score: str
-    inner: dict[Access, Access]
-
-    @classmethod
-    def of(cls, program: Program, found: Attention, block: int) -> "_Registers":
-        taken = tensor_names(program)
-        unused = (name for name in tensor_sequence() if name not in taken)
-        largest, total, result, score, new, factor, weight = (next(unused) for _ in range(7))
-        highest = next(unused) if block else ""
-        inner = {each.access: Access(next(unused)) for each in _all_inner(found.inner)}
-        types = dtypes(program)
-        kept = [found.target.tensor, found.maximum.access.tensor, *(access.tensor for access in inner)]
-        kinds: list[DType] = [computing_type(types[tensor]) for tensor in kept]
-        kind = strong(type_of(found.weights.score, types))
-        for each in kinds:
-            kind = strong(promote(kind, each))
-        running, sums = (Access(largest), Access(total)), (Access(highest), Access(new), Access(factor), Access(weight))
-        return cls(kind, *running, *sums, result, score, inner)
-
-    def alloc(self, tensor: str, shape: tuple[int, ...] = ()) -> Alloc:
-        return Alloc(tensor, self.dtype, "l", shape)
-
-
-def _loops(inner: Inner) -> set[str]:
-    return {level.variable for level in inner.levels if isinstance(level, Loop)}
-
-
-def _all_inner(inner: tuple[Inner, ...]) -> Iterator[Inner]:
-    for each in inner:
-        yield each
-        yield from _all_inner(each.inner)
-
-
-def _row(found: Attention, own: _Registers, block: int, stored: tuple[str, ...], guarded: bool) -> tuple[Stmt, ...]:
-    """What one row does: the pass over the terms with maximum, sum and result in registers, then what it stores."""
-    columns = [level for level in found.columns if isinstance(level, Loop)]
-    result = Access(own.result, tuple(_place(loop) for loop in columns))
-    extents = tuple(loop.extent for loop in columns)
-    has_total = found.total is not None
-    declared = [own.alloc(own.largest.tensor), own.alloc(own.result, extents)]
-    start: list[Stmt] = [Equation(own.largest, "=", MINUS_INFINITY)]
-    if has_total:
-        declared.insert(1, own.alloc(own.total.tensor))
-        start.append(Equation(own.total, "=", Real(0.0)))
-    plain = tuple(_serial(level) for level in found.columns)
-    start += nested(plain, (Equation(result, "=", Real(0.0)),))
-    at, count = 0, sum(isinstance(level, Loop) for level in found.keys) - block
-    while count:
-        count -= isinstance(found.keys[at], Loop)
-        at += 1
-    outer, inner = (tuple(_serial(level) for level in part) for part in (found.keys[:at], found.keys[at:]))
-    if not block:
-        body = _one_term(found, own, result, plain, guarded)
-        body = nested(inner, body)
-    else:
-        body = _one_block(found, own, result, plain, inner, guarded)
-    value: Expr = Binary("/", result, _divisor(found, own)) if found.weights.total is not None else result
-    if found.weights.is_zero_if_empty:
-        value = Select(Binary("==", own.largest, MINUS_INFINITY), Real(0.0), value)
-    ends: list[Stmt] = []
-    for statistic, register in ((found.maximum, own.largest), (found.total, own.total)):
-        if statistic is not None and statistic.access.tensor in stored:
-            ends.append(Equation(statistic.access, "=", register))
-    return (*declared, *start, *nested(outer, body), *ends, *nested(plain, (Equation(found.target, "=", value),)))
-
-
-def _divisor(found: Attention, own: _Registers) -> Expr:
-    """What a row is divided by, with its maximum and sum from their registers."""
-    registers = {found.weights.total: own.total, found.weights.maximum: own.largest}
-    assert found.weights.divisor is not None
-    return map_expression(found.weights.divisor, lambda e: registers.get(e, e) if isinstance(e, Access) else e)
-
-
-def _one_term(
-    found: Attention, own: _Registers, result: Access, columns: tuple[Loop | Guard, ...], guarded: bool
-) -> tuple[Stmt, ...]:
-    """What one score does to the row."""
-    body: list[Stmt] = list(_computed(found.inner, own))
-    score = _with_registers(found.weights.score, own)
-    if not isinstance(score, Access):
-        held = Access(own.score)
-        body += [own.alloc(held.tensor), Equation(held, "=", score)]
-        score = held
-    weight = _weight(score, own.new, guarded)
-    value = _with_registers(found.weights.value, own)
-    term = own.weight if value == Real(1.0) else Binary("*", own.weight, value)
-    body += [
-        own.alloc(own.new.tensor),
-        Equation(own.new, "=", Call("max", (own.largest, score))),
-        own.alloc(own.factor.tensor),
-        Equation(own.factor, "=", _rescaling(own, guarded)),
-        own.alloc(own.weight.tensor),
-        Equation(own.weight, "=", weight),
-    ]
-    if found.total is not None:
-        scaled = Binary("+", Binary("*", own.total, own.factor), own.weight)
-        body.append(Equation(own.total, "=", scaled))
-    body += nested(columns, (Equation(result, "=", Binary("+", Binary("*", result, own.factor), term)),))
-    return (*body, Equation(own.largest, "=", own.new))
-
-
-def _one_block(
-    found: Attention,
-    own: _Registers,
-    result: Access,
-    columns: tuple[Loop | Guard, ...],
-    inner: tuple[Loop | Guard, ...],
-    guarded: bool,
-) -> tuple[Stmt, ...]:
-    """What a block of scores does to the row, each step for all of them."""
-    loops = [level for level in inner if isinstance(level, Loop)]
-    score = Access(own.score, tuple(_place(loop) for loop in loops))
-    value = _with_registers(found.weights.value, own)
-    term = score if value == Real(1.0) else Binary("*", score, value)
-    first = (*_computed(found.inner, own), Equation(score, "=", _with_registers(found.weights.score, own)))
-    body: list[Stmt] = [
-        own.alloc(own.score, tuple(loop.extent for loop in loops)),
-        *(own.alloc(register.tensor) for register in (own.highest, own.new, own.factor)),
-        *([own.alloc(own.weight.tensor)] if found.total is not None else []),
-        *nested(inner, first),
-        *nested(inner, (Equation(own.highest, "max=", score),)),
-        Equation(own.new, "=", Call("max", (own.largest, own.highest))),
-        Equation(own.factor, "=", _rescaling(own, guarded)),
-        *nested(inner, (Equation(score, "=", _weight(score, own.new, guarded)),)),
-    ]
-    if found.total is not None:
-        scaled = Binary("+", Binary("*", own.total, own.factor), own.weight)
-        body += [*nested(inner, (Equation(own.weight, "+=", score),)), Equation(own.total, "=", scaled)]
-    body += nested(columns, (Equation(result, "*=", own.factor),))
-    body += nested((*columns, *inner), (Equation(result, "+=", term),))
-    return (*body, Equation(own.largest, "=", own.new))
-
-
-def _rescaling(own: _Registers, guarded: bool) -> Expr:
-    """exp(M-N); guarded: 1.0 where both are equal, infinite ones too."""
-    power = Call("exp", (Binary("-", own.largest, own.new),))
-    return Select(Binary("==", own.largest, own.new), Real(1.0), power) if guarded else power
-
-
-def _weight(score: Expr, new: Access, guarded: bool) -> Expr:
-    """exp(s-N); guarded: 0.0 as long as the row had nothing but -inf."""
-    power = Call("exp", (Binary("-", score, new),))
-    return Select(Binary("==", new, MINUS_INFINITY), Real(0.0), power) if guarded else power
-
-
-def _computed(inner: tuple[Inner, ...], own: _Registers) -> Iterator[Stmt]:
-    """The reductions of a score, each in its register."""
-    for each in inner:
-        register, op = own.inner[each.access], each.equation.op
-        yield own.alloc(register.tensor)
-        yield Equation(register, "=", IDENTITIES[op])
-        term = equation(register, op, _with_registers(each.value, own))
-        yield from nested(each.levels, (*_computed(each.inner, own), term))
-
-
-def _with_registers(expression: Expr, own: _Registers) -> Expr:
-    if isinstance(expression, Access) and expression in own.inner:
-        return own.inner[expression]
-    below = operands(expression)
-    return with_operands(expression, tuple(_with_registers(e, own) for e in below)) if below else expression
-
-
-def _place(loop: Loop) -> Expr:
-    """The number of a loop's iteration."""
-    variable = Variable(loop.variable)
-    return Binary("-", variable, Integer(loop.first)) if loop.first else variable
-
-
-def _serial(level: Loop | Guard) -> Loop | Guard:
-    return replace(level, kind="L") if isinstance(level, Loop) else level
 
 
 def _with_pass(
