@@ -29,7 +29,7 @@ def write(draw: Draw) -> str:
     constants["stride"] = stride = draw.choose("stride", (1, 1, 2))
     end = draw.choose("end", _ENDS)
     dilation = draw.choose("dilation", (1, 1, 2) if kernel == 3 and end != "residual" else (1,))
-    gated = draw.choose("gated", (False, False, True))
+    gated = draw.choose("gated", (False, True))
     padding = (
         kernel // 2 if end == "residual" or gated else draw.choose("padding", (1, 2) if stride == 2 else (0, 1, 2))
     )
