@@ -11,7 +11,6 @@ at the small sizes, on the CPU: its figures mean nothing.
 import argparse
 import json
 import os
-import shutil
 import sys
 import time
 from concurrent.futures import Future, wait
@@ -40,6 +39,9 @@ WRITE_S = 4.0
 def main() -> int:
     options = arguments()
     begun = time.monotonic()
+    if not options.config.is_file():
+        print(f"{options.config}: no such file: give a configuration like configs/search.yaml", file=sys.stderr)
+        return 2
     told = yaml.safe_load(options.config.read_text())
     told["programs"] = [each for each in told["programs"] if not options.only or each["name"] in options.only]
     told["searches"] = options.searches or told["searches"]
@@ -71,14 +73,12 @@ def write(out: Path, contest: Contest, parts: "list[Future[None]]", seconds: flo
     """All that is known; both files are whole at any moment."""
     errors = [repr(error) for part in parts if part.done() and not part.cancelled() and (error := part.exception())]
     _put(out / "gpu_search.json", json.dumps(report(contest, seconds, errors), indent=1) + "\n")
-    rows = out / "gpu_search_rows.part"
-    shutil.copyfile(contest.folder / "rows.jsonl", rows)
-    rows.replace(rows.with_suffix(".jsonl"))
+    _put(out / "gpu_search_rows.jsonl", contest.rows())
 
 
 def _put(file: Path, text: str) -> None:
     beside = file.with_suffix(".part")
-    beside.write_text(text)
+    beside.write_text(text, encoding="utf-8")
     beside.replace(file)
 
 

@@ -158,6 +158,11 @@ class Contest:
         ]
         return [submit(self._open, ahead), submit(self._measure_limits), *ahead, *others, *baselines]
 
+    def rows(self) -> str:
+        """The lines of `rows.jsonl`, whole ones."""
+        with self._writing:
+            return (self.folder / "rows.jsonl").read_text(encoding="utf-8")
+
     def close(self) -> None:
         """Ends it; threads that wait for jobs end when their pool is killed."""
         self._others.set()

@@ -99,6 +99,7 @@ def test_every_program_is_timed_first_and_what_was_compared_is_kept_as_rows(tmp_
     compiled = [n for n, (task, what) in enumerate(device.asked) if (task, what) == ("time_module", "True")]
     assert len(compiled) == 2 and min(compiled) > sorted(timed)[1]  # each program has a schedule by then
     rows = list(read_rows(tmp_path / "rows.jsonl"))
+    assert contest.rows().count("\n") == len(rows)
     steps = [row for row in rows if row.row == "step"]
     valued = {
         node.state.state_id
