@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +63,12 @@ def core_times() -> list[int]:
 
 
 def below(pid: int) -> list[int]:
-    """All processes that descend from one."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [int(word) for word in task.read_text(encoding="utf-8").split()]
-        except OSError:  # it has ended
-            continue
-        found += [p for child in children for p in (child, *below(child))]
-    return found
+    """All processes that descend from one; none where it has ended."""
+    children: list[int] = []
+    with suppress(OSError):  # it ends while it is looked at
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text(encoding="utf-8").split())
+    return [process for child in children for process in (child, *below(child))]
 
 
 def resident(pid: int) -> int:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import time
@@ -71,3 +72,10 @@ def test_a_quick_run_measures_everything(tmp_path: Path) -> None:
     assert report["whole"]["memory_mb"]["largest_worker"] > 100
     shown = "\n".join(script("figures").bench(report))
     assert f"| times plain TVM | {report['ratio_to_plain_tvm']} |" in shown
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_left_out() -> None:
+    watch = script("bench_watch")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert child.pid in watch.below(os.getpid())
+    assert watch.below(child.pid) == [] and watch.resident(child.pid) == 0
