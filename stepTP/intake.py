@@ -21,6 +21,7 @@ from stepTP.frontend import (
     verify_translation,
 )
 from stepTP.frontend import translate as translate_module
+from stepTP.frontend.isolation import as_it_was
 from stepTP.frontend.size import TooManyOps, estimate
 from stepTP.frontend.source import text_of_module
 from stepTP.given.fit import CannotFit, fit
@@ -43,7 +44,8 @@ def translate(payload: dict[str, Any]) -> dict[str, Any]:
     """
     start = time.perf_counter()
     try:
-        report = _translated(payload)
+        with as_it_was():
+            report = _translated(payload)
     except UnsupportedOp as error:
         report = {"status": "unsupported", "cause": "unsupported-op", "message": str(error)}
     except ExportFailed as error:

@@ -5,6 +5,7 @@ line that PyTorch does not run with what was drawn is drawn again, so that every
 """
 
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -132,7 +133,9 @@ def random_module(dtype: str, seed: int) -> RandomModule:
 def _ran(line: str, values: dict[str, torch.Tensor], shape: Sequence[int]) -> torch.Tensor | None:
     """The value of a line; None where PyTorch does not run it, or gives what has another shape, or no number."""
     try:
-        value = eval(line, {"torch": torch, "F": F}, dict(values)).expand(*shape)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the variance of one element is no number
+            value = eval(line, {"torch": torch, "F": F}, dict(values)).expand(*shape)
     except (RuntimeError, IndexError, NotImplementedError, AttributeError):
         return None
     return value if not value.is_floating_point() or bool((value.abs() < 1e3).all()) else None

@@ -1,7 +1,9 @@
 """A wrong translation is found, a right one is not, and a degenerate module is refused."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,6 +210,18 @@ def test_the_report_on_a_file_names_the_cause() -> None:
 )
 def test_the_slack_counts_the_terms_of_the_longest_sum(body: str, terms: int) -> None:
     assert _longest_sum(parse(f"in A_{{4,6}};out C_4;{body}")) == terms
+
+
+def test_what_a_file_changes_is_undone() -> None:
+    plain = IDLE_ARGUMENT.replace("+ 0 * y", "+ y")
+    before = intake.translate({"code": plain, "file": "plain.py"})
+    unruly = "\nimport os\ntorch.set_default_dtype(torch.float64)\nos.chdir('/')\nos.environ.clear()\n"
+    unruly += "torch.Tensor.__mul__ = lambda a, b: a\ntorch.relu = None\n"
+    directory, environment = Path.cwd(), dict(os.environ)
+    assert intake.translate({"code": plain + unruly, "file": "unruly.py"})["dtype"] == "f64"
+    after = intake.translate({"code": plain, "file": "plain.py"})
+    assert (after["leir"], after["dtype"], after["status"]) == (before["leir"], "f32", "verified")
+    assert (Path.cwd(), dict(os.environ)) == (directory, environment)
 
 
 def chaotic(x: torch.Tensor) -> torch.Tensor:
