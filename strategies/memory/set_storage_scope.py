@@ -9,9 +9,9 @@ same. To a list further out, the tensor gains one leading dimension for each loo
 lifetimes, or threads, keep their own elements. To a list further in, it loses the dimensions that are provably constant
 within a lifetime: one subscript everywhere, of outer loops only.
 
-Legal when: every read still finds the value of the same write, that is, no value crosses the new lifetime; a list of
-the right kind holds all accesses; the tensor fits. That threads share a tensor only through `s`, and that each owns its
-part of an `l` tensor, is proved again.
+Legal when: something accesses the tensor; every read still finds the value of the same write, that is, no value crosses
+the new lifetime; a list of the right kind holds all accesses; the tensor fits. That threads share a tensor only through
+`s`, and that each owns its part of an `l` tensor, is proved again.
 
 Pays when: a value is used soon after it is made and by the same thread (registers), or by the threads of one block
 (shared memory): neither needs a trip through global memory, nor space for all iterations at once. The way outward frees
@@ -41,6 +41,7 @@ from leir.edit import (
     statement_at,
     statements_at,
     variables_of,
+    walk,
     walk_expression,
 )
 from leir.printer import expression_text, header_text
@@ -93,9 +94,10 @@ class SetStorageScope(Strategy):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator["SetStorageScope"]:
+        used = {a.tensor for _, node in walk(program) for expression in expressions(node) for a in accesses(expression)}
         for tensor in tensors(program).values():
             for scope in SCOPES:
-                movable = tensor.role == "temporary" and scope != tensor.scope
+                movable = tensor.role == "temporary" and tensor.name in used and scope != tensor.scope
                 if movable and list_for(program, tensor.name, scope) is not None:
                     yield cls(tensor=tensor.name, scope=scope)
 
@@ -108,7 +110,10 @@ class SetStorageScope(Strategy):
         evidence = f"{self.tensor} is in {WORDS[tensor.scope]}"
         yield Fact("scope-is-another", tensor.scope != self.scope, evidence)
         place = list_for(program, self.tensor, self.scope)
-        uses = _paths_text(statements_using(program, self.tensor))
+        using = tuple(statements_using(program, self.tensor))
+        where = f"{self.tensor} is accessed at {_paths_text(using)}" if using else f"nothing accesses {self.tensor}"
+        yield Fact("tensor-is-accessed", bool(using), where)
+        uses = _paths_text(using)
         where = f"no list for {WORDS[self.scope]} holds" if place is None else f"{_list_text(program, place)} hold"
         yield Fact("accesses-share-a-list", place is not None, f"{where} every access: {uses}")
         assert place is not None
