@@ -29,7 +29,6 @@ from leir.syntax import (
 from stepTP.verify.elements import Bounded, Elements
 from stepTP.verify.expressions import Bindings, Expressions
 from stepTP.verify.shares import summed
-from stepTP.verify.tolerance import Running
 
 Array = NDArray[Any]
 
@@ -139,29 +138,29 @@ class _Analysis:
             shape[axis] = loop.extent
             names[loop.variable] = np.arange(loop.first, loop.first + loop.extent).reshape(shape)
         written = self.expressions.flat(target, names)
-        if not self.is_independent(nest, written, names):
-            return False
         mask, certain = self.mask(nest.guards, names)
+        if not self.is_independent(nest, written, mask, names):
+            return False
         destination = self.tensors[target.tensor]
         result = self.expressions.converted(nest.equation.value, destination.dtype, names)
-        if not certain:
-            result = Running(result.value, np.full(nest.sizes, np.inf), result.magnitude)
         if op == "=":
             destination.store(written, result, mask, nest.sizes)
         else:
-            injective = _is_injective(nest, written, of_kept=True)
+            injective = _is_injective(nest, written, mask, of_kept=True)
             term = None
             if op == "+=" and result.log_error is not None:
                 loops = {loop.variable: (loop.first, loop.extent) for loop in nest.loops}
                 contents = {name: elements.contents for name, elements in self.tensors.items()}
                 term = summed(target, nest.equation.value, loops, contents)
             destination.accumulate(op, written, result, mask, nest.sizes, nest.kept, injective, term)
+        if not certain:
+            destination.forget()
         return True
 
-    def is_independent(self, nest: _Nest, written: Array, names: Bindings) -> bool:
+    def is_independent(self, nest: _Nest, written: Array, mask: Array | None, names: Bindings) -> bool:
         """Whether the iterations write different elements, or add to them, and read none that another writes."""
         target, op = nest.equation.target, nest.equation.op
-        if op != "+=" and not _is_injective(nest, written, of_kept=op != "="):
+        if op != "+=" and not _is_injective(nest, written, mask, of_kept=op != "="):
             return False
         whole = np.broadcast_to(written, nest.sizes)
         for expression in (nest.equation.value, *nest.guards, *target.indices):
@@ -194,13 +193,19 @@ def _nest(statement: Loop) -> _Nest | None:
     return None if found is None else _Nest(loops, guards, found[1])
 
 
-def _is_injective(nest: _Nest, written: Array, of_kept: bool) -> bool:
-    """Whether no element is written twice; `of_kept`: by iterations that differ in a loop that the target names."""
+def _is_injective(nest: _Nest, written: Array, mask: Array | None, of_kept: bool) -> bool:
+    """Whether no element is written twice; `of_kept`: by iterations that differ in a loop that the target names.
+
+    Only where the mask holds: elsewhere the subscripts may lie past the ends.
+    """
     target = nest.equation.target
     if not of_kept and len(nest.kept) < sum(loop.extent > 1 for loop in nest.loops):
         return False
     alone = [index.name for index in target.indices if isinstance(index, Variable)]
     if all(nest.loops[axis].variable in alone for axis in nest.kept):
         return True
-    whole = written if of_kept else np.broadcast_to(written, nest.sizes)
-    return np.unique(whole).size == whole.size
+    reduced = tuple(axis for axis in range(len(nest.loops)) if of_kept and axis not in nest.kept)
+    places = np.broadcast_to(written, [1 if axis in reduced else size for axis, size in enumerate(nest.sizes)])
+    if mask is not None:
+        places = places[np.broadcast_to(mask, nest.sizes).any(axis=reduced, keepdims=True)]
+    return np.unique(places).size == places.size

@@ -145,6 +145,7 @@ class Elements:
         """Accumulates at flat positions: first over the axes of `grid` that are not `kept`, then into the elements.
 
         `injective`: no position occurs twice over the kept axes; otherwise `op` is a sum. `summed`: what it adds up.
+        Where the mask leaves out all iterations of a position, nothing is said of it: it may be that of another one.
         """
         axes = tuple(axis for axis in range(len(grid)) if axis not in kept)
 
@@ -162,7 +163,13 @@ class Elements:
             return array.sum(axis=varying, keepdims=True) * math.prod(grid[axis] for axis in constant)
 
         small = tuple(1 if axis in axes else size for axis, size in enumerate(grid))
-        where = np.broadcast_to(written, small)
+        live = None if mask is None else whole(True, False).any(axis=axes, keepdims=True)
+
+        def met(part: Any) -> Array:
+            array = np.broadcast_to(part, small)
+            return array if live is None else array[live]
+
+        where = met(written)
         if self.op not in (None, op):
             self.settle()
         is_new = self.op is None and not self.terms.any()
@@ -171,14 +178,15 @@ class Elements:
         self.op = op
         self.change()
         if op == "+=":
-            gridded = np.broadcast_to(whole(a.gridded, True).all(axis=axes, keepdims=True), small)
-            sums = [total(part) for part in (a.value, a.error, a.magnitude)]
+            gridded = met(whole(a.gridded, True).all(axis=axes, keepdims=True))
+            sums = [met(total(part)) for part in (a.value, a.error, a.magnitude)]
             for array, part in zip((self.value, self.error, self.magnitude), sums, strict=True):
                 if injective:
                     array[where] += part
                 else:
                     np.add.at(array, where, part)
-            terms = total(self._counted(a, self.magnitude[where], math.prod(grid[axis] for axis in axes)))
+            so_far = self.magnitude[np.broadcast_to(written, small)]
+            terms = met(total(self._counted(a, so_far, math.prod(grid[axis] for axis in axes))))
             if injective:
                 self.terms[where] += terms
             else:
@@ -200,10 +208,10 @@ class Elements:
                 self.log_error = np.where(self.value > least, found, np.inf)
             return
         old = Running(self.value[where], self.error[where], self.magnitude[where])
-        count = whole(1.0, 0.0).sum(axis=axes, keepdims=True)
+        count = met(whole(1.0, 0.0).sum(axis=axes, keepdims=True))
         if op == "*=":
-            value = whole(a.value, 1).prod(axis=axes, keepdims=True)
-            high = whole(np.abs(a.value) + a.error, 1.0).prod(axis=axes, keepdims=True)
+            value = met(whole(a.value, 1).prod(axis=axes, keepdims=True))
+            high = met(whole(np.abs(a.value) + a.error, 1.0).prod(axis=axes, keepdims=True))
             product = old.value * value
             self.error[where] = (np.abs(old.value) + old.error) * high - np.abs(product)
             self.magnitude[where] = np.abs(product)
@@ -213,7 +221,8 @@ class Elements:
             sign = 1 if op == "max=" else -1
             nothing = -np.inf if self.format else np.iinfo(np.int64).min + 1
             ends = [
-                whole(sign * a.value + slack, nothing).max(axis=axes, keepdims=True) for slack in (0, a.error, -a.error)
+                met(whole(sign * a.value + slack, nothing).max(axis=axes, keepdims=True))
+                for slack in (0, a.error, -a.error)
             ]
             olds = [sign * old.value + slack for slack in (0, old.error, -old.error)]
             best, above, below = (np.maximum(end, before) for end, before in zip(ends, olds, strict=True))
@@ -221,6 +230,6 @@ class Elements:
             apart = np.maximum(above - best, best - below)
             self.error[where] = np.where(np.isinf(best), 0.0, np.nan_to_num(apart, nan=np.inf, posinf=np.inf))
             self.magnitude[where] = np.where(np.isinf(best), 0.0, np.abs(best))
-            self.gridded[where] &= whole(a.gridded, True).all(axis=axes, keepdims=True)
+            self.gridded[where] &= met(whole(a.gridded, True).all(axis=axes, keepdims=True))
             self.terms[where] = 1.0
         self.value[where] = product.astype(self.value.dtype)

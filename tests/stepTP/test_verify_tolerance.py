@@ -132,6 +132,24 @@ def test_a_square_on_the_grid_may_round_once_it_meets_what_is_not() -> None:
     assert not elementwise("A_i*A_i-W_i*W_i", A=x, W=np.full(64, 3.0, F32)).error.any()
 
 
+@pytest.mark.parametrize("op", ["+=", "*=", "max=", "min="])
+def test_iterations_that_a_guard_leaves_out_touch_no_element(op: str) -> None:
+    text = f"in A_{{8}};out C_{{8}};L^{{3,8}}_{{k,i}}(k<2)[D_{{k,i}}{op}A_i;]L^8_i[C_i=D_{{1,i}};]"
+    a = normal("guard", 8)
+    result = bounds(text, A=a)
+    assert np.array_equal(interpret(parse(text), {"A": a})["C"], result.value)
+    assert np.all(np.isfinite(result.error))
+
+
+def test_a_guard_that_rounding_can_turn_leaves_no_bound_where_it_did_not_hold() -> None:
+    a = np.array([0.1, 0.5], F32)
+    text = "in A_2;out C_2;L^2_i[D_i=A_i*3.0;]L^2_i(D_i>0.3)[C_i+=A_i;]"
+    at = float(F32(0.1)) * 3.0
+    assert np.isinf(bounds(text.replace("0.3", repr(at)), A=a).error[0])
+    assert np.isinf(bounds(text.replace("0.3", repr(at * (1 - 1e-8))), A=a).error[0])
+    assert np.isfinite(bounds(text.replace("0.3", "0.25"), A=a).error).all()
+
+
 def test_tenths_whose_sum_is_whole_are_not_exact() -> None:
     result = bounds("in A_4;out C;L^4_i[C+=A_i;]", A=np.array([0.1, 0.9, 0.25, 0.75], F32))
     assert result.error.all()
