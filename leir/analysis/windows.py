@@ -4,10 +4,10 @@ Each nest holds one equation, or is the part of a larger one that belongs to it,
 however their loops, conditions and layouts are written (`leir.analysis.nestforms`, `leir.analysis.likeness`).
 
 *Along* one loop, `x` below, of N iterations, an operand is read at `c*x+e` in a dimension of c*n elements, n no less
-than N: laid end to end, the s-th operand's windows are those of the iterations s*n, s*n+1, ..., s*n+N-1, and a bound
-from above that stops a window at its operand's end must stop it at the end of all. Near the seams, windows then reach
-into the neighbour. Which results this makes wrong is a question to isl: those with an iteration in which some condition
-on x comes out otherwise than in the nest of their own.
+than N and the same for all nests: laid end to end, the s-th operand's windows are those of the iterations s*n, s*n+1,
+..., s*n+N-1, and a bound from above that stops a window at its operand's end must stop it at the end of all. Near the
+seams, windows then reach into the neighbour. Which results this makes wrong is a question to isl: those with an
+iteration in which some condition on x comes out otherwise than in the nest of their own.
 """
 
 from collections.abc import Sequence
@@ -228,6 +228,9 @@ def _operand(found: tuple[Placed, ...], x: Loop) -> Operand:
     others = [t for t in as_sum(indices[moving[0]]).terms if t != Variable(x.variable)]
     if any(x.variable in variables_of(term) for term in others):
         raise NotAlike(f"the place in {texts} does not move with {x.variable} evenly")
+    lengths = dict.fromkeys(placed[moving[0]][1] for _, _, placed in found)
+    if len(lengths) > 1:  # what a window reads beyond the shorter one would be its neighbour's
+        raise NotAlike(f"{texts} have {' and '.join(map(str, lengths))} elements along {x.variable}")
     return Operand(reads, layouts, indices, shape, moving[0])
 
 

@@ -8,9 +8,10 @@ depend on, its exponential can leave the sum, which then needs `b` only afterwar
 block, or to a value that is known ahead, become sums relative to the maximum of all. Or one of the two exponentials is
 computed elsewhere already. Where `a` may be -inf, and `c` with it, the first exponential is guarded.
 
-Legal when: neither exponential overflows, nor do the two make 0*inf, nor is one lost to underflow that the other would
-undo: `c` lies between `a` and `b`, being a maximum of the one and below the other, or all differences are bounded. And
-the roundings that are added are spare at this place. Inputs are taken to be finite and of ordinary size.
+Legal when: neither exponential overflows, nor do the two make 0*inf or 0*NaN, nor is one lost to underflow that the
+other would undo: `c` lies between `a` and `b`, being a maximum of the one and below the other, and neither `a` nor `c`
+is inf; or all differences are bounded. And the roundings that are added are spare at this place. Inputs are taken to be
+finite and of ordinary size.
 
 Pays when: the step that it prepares does.
 
@@ -214,13 +215,17 @@ def _maxima_of(program: Program, path: Path, term: Expr) -> Iterator[Access]:
 
 @dataclass(frozen=True, slots=True)
 class _Exponents:
-    """The two exponents, their bounds, and the product of exponentials. `dtype`: the type that they compute in."""
+    """The two exponents, their bounds, and the product of exponentials. `dtype`: the type that they compute in.
+
+    `start`, `middle`: the bounds of a and of c.
+    """
 
     ends: tuple[Expr, Expr]
     value: Expr
     first: Range
     second: Range
-    end: Range  # of a
+    start: Range
+    middle: Range
     dtype: DType
 
     @staticmethod
@@ -232,7 +237,7 @@ class _Exponents:
         second = found.of(Binary("-", value, ends[1]), path)
         dtype = first.dtype
         assert dtype is not None
-        return _Exponents(ends, value, first, second, found.of(ends[0], path), dtype)
+        return _Exponents(ends, value, first, second, found.of(ends[0], path), found.of(value, path), dtype)
 
     @property
     def is_between(self) -> bool:
@@ -242,12 +247,12 @@ class _Exponents:
     @property
     def is_guarded(self) -> bool:
         """Whether a may be -inf: with c also -inf, a-c would be NaN where exp(a-b) is 0."""
-        return self.is_between and math.isinf(self.end.low)
+        return self.is_between and math.isinf(self.start.low)
 
     @property
     def safe(self) -> bool:
-        if self.is_between:
-            return self.end.high < math.inf and not self.end.nan
+        if self.is_between:  # an infinite c would make c-b NaN where exp(a-b) is 0
+            return all(r.high < math.inf and not r.nan for r in (self.start, self.middle))
         low, high = self._limits()
         both = self.first.high + self.second.high
         return all(r.finite and low <= r.low and r.high <= high for r in (self.first, self.second)) and both <= high
@@ -261,6 +266,9 @@ class _Exponents:
         a, b = self.ends
         first, second = (expression_text(Binary("-", *pair)) for pair in ((a, self.value), (self.value, b)))
         shown = f"{first} is in {self.first}, and {second} in {self.second}"
+        if self.is_between and not self.safe:
+            bounds = f"{expression_text(a)} is in {self.start} and {expression_text(self.value)} in {self.middle}"
+            return f"{shown}; but {bounds}, so that one may be inf-inf"
         if self.is_guarded:
             return f"{shown}; {expression_text(a)} may be -inf, so the first exponential is guarded"
         return shown

@@ -13,9 +13,9 @@ what a nest reads that does not move with it (weights) is stacked, and chosen by
 a seam see the neighbour in place of the padding: the joint results are right but there. The few that are wrong are
 computed again, as before, and all others are taken from the joint nest.
 
-Legal when: the nests are alike but for the tensors that they read and write; none of them uses another's result; and
-what they read is the same, and nobody reads their results, up to the place where they meet. Which results are wrong
-is computed exactly, and those alone are computed again.
+Legal when: the nests are alike but for the tensors that they read and write; operands are of one length along the loop;
+none of the nests uses another's result; and what they read is the same, and nobody reads their results, up to the place
+where they meet. Which results are wrong is computed exactly, and those alone are computed again.
 
 Pays when: each nest alone is too small to fill the machine, or its start costs more than its work: one wide nest takes
 their place. The price is a copy of the operands, and the seams.
