@@ -236,6 +236,13 @@ def walk_expression(expression: Expr, within: Path = ()) -> Iterator[tuple[Path,
         yield from walk_expression(operand, (*within, number))
 
 
+def subexpressions(expression: Expr) -> tuple[Expr, ...]:
+    """The expression and all below it, subscripts left out."""
+    if isinstance(expression, Access):
+        return (expression,)
+    return (expression, *(part for operand in operands(expression) for part in subexpressions(operand)))
+
+
 def walk_places(program: Program) -> Iterator[tuple[Place, Expr]]:
     """Every subexpression of the program with its place, in the order of the text."""
     for path, statement in walk(program):

@@ -109,6 +109,8 @@ class Cast:
 
 Expr = Integer | Real | Variable | Access | Unary | Binary | Call | Select | Cast
 
+MINUS_INFINITY = Unary("-", Real(math.inf))
+
 
 class _Hashed:
     """Keeps its hash, once asked for: what holds whole statements is the key of many an answer, and slow to hash."""
@@ -235,6 +237,11 @@ def equation(target: Access, op: AssignOp, value: Expr) -> Equation:
             if own == target and not reads(other, target.tensor):
                 return Equation(target, accumulation, other)
     return Equation(target, op, value)
+
+
+def integer(value: int) -> Expr:
+    """An integer as an expression: a negative one is a negation."""
+    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
 
 
 def operands(expression: Expr) -> tuple[Expr, ...]:

@@ -15,6 +15,12 @@ def block_index(loop: Loop, factor: int, inner: str) -> Expr:
     return Binary("+", Binary("*", Variable(loop.variable), Integer(factor)), Variable(inner))
 
 
+def iteration_number(loop: Loop) -> Expr:
+    """The number of a loop's iteration, from 0 on."""
+    variable = Variable(loop.variable)
+    return Binary("-", variable, Integer(loop.first)) if loop.first else variable
+
+
 def tail_guard(loop: Loop, factor: int, inner: str) -> Expr:
     """What holds for the iterations that the loop has, and for none past its end."""
     return Binary("<", block_index(loop, factor, inner), Integer(loop.first + loop.extent))

@@ -101,11 +101,6 @@ class View:
         return terms_of(self.expression, self.is_atom)
 
 
-def size(bounds: Range) -> float:
-    """The largest magnitude."""
-    return max(abs(bounds.low), abs(bounds.high))
-
-
 def log_size(bounds: Range) -> tuple[float, float]:
     """The least and the largest magnitude of the logarithm of positive values."""
     if bounds.low <= 0 or not bounds.finite:

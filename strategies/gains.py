@@ -7,15 +7,16 @@ from leir.analysis.spelling import normal
 from leir.edit import (
     accesses,
     enclosing,
+    expression_at,
     loops_around,
     replace_expression_at,
     statement_at,
+    subexpressions,
     variables_of,
     walk_expression,
 )
 from leir.printer import expression_text
 from leir.syntax import (
-    Access,
     Binary,
     Call,
     Cast,
@@ -35,25 +36,18 @@ from strategies.parts import conditions_of
 
 def operations(expression: Expr) -> int:
     """How many operations and calls an expression computes, subscripts left out."""
-    if isinstance(expression, Access):
-        return 0
-    own = isinstance(expression, Binary | Call | Unary)
-    return own + sum(map(operations, operands(expression)))
+    return sum(isinstance(part, Binary | Call | Unary) for part in subexpressions(expression))
 
 
 def divisions(expression: Expr) -> int:
-    if isinstance(expression, Access):
-        return 0
-    own = isinstance(expression, Binary) and expression.op == "/"
-    return own + sum(map(divisions, operands(expression)))
+    """How many quotients an expression computes, subscripts left out."""
+    return sum(isinstance(part, Binary) and part.op == "/" for part in subexpressions(expression))
 
 
 def calls(expression: Expr) -> int:
-    """How many functions an expression calls, powers included."""
-    if isinstance(expression, Access):
-        return 0
-    own = isinstance(expression, Call) or (isinstance(expression, Binary) and expression.op == "**")
-    return own + sum(map(calls, operands(expression)))
+    """How many functions an expression calls, powers included, subscripts left out."""
+    parts = subexpressions(expression)
+    return sum(isinstance(part, Call) or (isinstance(part, Binary) and part.op == "**") for part in parts)
 
 
 def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, str]:
@@ -66,7 +60,7 @@ def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, st
     """
     equation = statement_at(program, path)
     assert isinstance(equation, Equation)
-    old = _at(equation.value, within[1:])
+    old = expression_at(program, Place(path, within))
     before, after = operations(old), operations(new)
     result = {
         "operations_before": counted(before, "operation"),
@@ -143,9 +137,3 @@ def _computed(expression: Expr, within: Path = ()) -> Iterator[tuple[Path, Expr]
         yield within, expression
         for number, operand in enumerate(operands(expression)):
             yield from _computed(operand, (*within, number))
-
-
-def _at(expression: Expr, within: Path) -> Expr:
-    for number in within:
-        expression = operands(expression)[number]
-    return expression

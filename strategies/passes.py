@@ -9,6 +9,7 @@ from leir.analysis.types import computing_type, promote, strong, type_of
 from leir.edit import dtypes, map_expression, nested, with_operands
 from leir.names import tensor_names, tensor_sequence
 from leir.syntax import (
+    MINUS_INFINITY,
     Access,
     Alloc,
     AssignOp,
@@ -18,19 +19,16 @@ from leir.syntax import (
     Equation,
     Expr,
     Guard,
-    Integer,
     Loop,
     Program,
     Real,
     Select,
     Stmt,
-    Unary,
-    Variable,
     equation,
     operands,
 )
+from strategies.blocks import iteration_number
 
-MINUS_INFINITY = Unary("-", Real(math.inf))
 IDENTITIES: dict[AssignOp, Expr] = {"+=": Real(0.0), "*=": Real(1.0), "max=": MINUS_INFINITY, "min=": Real(math.inf)}
 
 
@@ -82,7 +80,7 @@ def all_inner(inner: tuple[Inner, ...]) -> Iterator[Inner]:
 def row_of(found: Attention, own: Registers, block: int, stored: tuple[str, ...], guarded: bool) -> tuple[Stmt, ...]:
     """What one row does: the pass over the terms with maximum, sum and result in registers, then what it stores."""
     columns = [level for level in found.columns if isinstance(level, Loop)]
-    result = Access(own.result, tuple(_place(loop) for loop in columns))
+    result = Access(own.result, tuple(iteration_number(loop) for loop in columns))
     extents = tuple(loop.extent for loop in columns)
     has_total = found.total is not None
     declared = [own.alloc(own.largest.tensor), own.alloc(own.result, extents)]
@@ -157,7 +155,7 @@ def _one_block(
 ) -> tuple[Stmt, ...]:
     """What a block of scores does to the row, each step for all of them."""
     loops = [level for level in inner if isinstance(level, Loop)]
-    score = Access(own.score, tuple(_place(loop) for loop in loops))
+    score = Access(own.score, tuple(iteration_number(loop) for loop in loops))
     value = _with_registers(found.weights.value, own)
     term = score if value == Real(1.0) else Binary("*", score, value)
     first = (*_computed(found.inner, own), Equation(score, "=", _with_registers(found.weights.score, own)))
@@ -206,12 +204,6 @@ def _with_registers(expression: Expr, own: Registers) -> Expr:
         return own.inner[expression]
     below = operands(expression)
     return with_operands(expression, tuple(_with_registers(e, own) for e in below)) if below else expression
-
-
-def _place(loop: Loop) -> Expr:
-    """The number of a loop's iteration."""
-    variable = Variable(loop.variable)
-    return Binary("-", variable, Integer(loop.first)) if loop.first else variable
 
 
 def _serial(level: Loop | Guard) -> Loop | Guard:

@@ -24,13 +24,11 @@ from leir.syntax import (
     Loop,
     Path,
     Program,
-    Real,
-    Unary,
     Variable,
+    integer,
 )
 from strategies.base import Fact, path_text
-
-MINUS_INFINITY = Unary("-", Real(math.inf))
+from strategies.blocks import iteration_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class Scan:
 
     def element(self, tensor: str, shift: int) -> Access:
         """A row's running result, so many terms after the one at hand; every row has its own."""
-        return Access(tensor, (*self._row(), plus(self.along.number, _integer(shift))))
+        return Access(tensor, (*self._row(), plus(self.along.number, integer(shift))))
 
     def last(self, tensor: str) -> Access:
         """A row's running result with all terms."""
@@ -86,20 +84,10 @@ class Scan:
         return (*(loop.extent for loop in self._loops()), self.along.count)
 
     def _row(self) -> tuple[Expr, ...]:
-        return tuple(_place(loop) for loop in self._loops())
+        return tuple(iteration_number(loop) for loop in self._loops())
 
     def _loops(self) -> tuple[Loop, ...]:
         return (*self.around, *(level for level in self.rows if isinstance(level, Loop)))
-
-
-def _integer(value: int) -> Expr:
-    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
-
-
-def _place(loop: Loop) -> Expr:
-    """The number of a loop's iteration."""
-    variable = Variable(loop.variable)
-    return Binary("-", variable, Integer(loop.first)) if loop.first else variable
 
 
 def scan_at(program: Program, path: Path) -> Scan:
@@ -128,7 +116,7 @@ def _along(program: Program, found: Accumulation) -> Along | str:
             return f"{header_text([loop])} is no serial loop"
     number: Expr = Integer(0)
     for loop in loops:
-        number = plus(Binary("*", number, Integer(loop.extent)), _place(loop))
+        number = plus(Binary("*", number, Integer(loop.extent)), iteration_number(loop))
     _, within = found.divided()
     tests = [level.condition for level in within if isinstance(level, Guard)]
     frame = Frame(tuple((n.variable, n.first, n.extent) for n in loops_around(program, found.path)))

@@ -1,14 +1,9 @@
 """What the three splits share: a place in an equation, a value in scope, and what splitting by it is good for."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from leir.analysis.box import as_expression, as_sum
-from leir.analysis.definitions import Definitions, Opening, definitions_of, why_written_between
-from leir.analysis.intervals import Range
-from leir.analysis.matching import shape_of
-from leir.analysis.model import Statement
-from leir.analysis.solving import moved, term_values
 from leir.analysis.types import Weak, is_float, type_of
 from leir.edit import (
     accesses,
@@ -17,6 +12,7 @@ from leir.edit import (
     loops_around,
     replace_expression_at,
     statement_at,
+    subexpressions,
     variables_of,
     walk,
 )
@@ -29,12 +25,12 @@ from leir.syntax import (
     DType,
     Equation,
     Expr,
-    Integer,
     Loop,
     Path,
     Place,
     Program,
     Unary,
+    integer,
     operands,
     reads,
 )
@@ -245,13 +241,6 @@ def in_scope(program: Program, path: Path, part: Part, value: Expr) -> tuple[Exp
     return value, f"{text} can be read at {path_text(path)}, and computes in {part.dtype}"
 
 
-def subexpressions(expression: Expr) -> tuple[Expr, ...]:
-    """The expression and all below it, subscripts left out."""
-    if isinstance(expression, Access):
-        return (expression,)
-    return (expression, *(part for operand in operands(expression) for part in subexpressions(operand)))
-
-
 def reduced_over(program: Program, path: Path) -> tuple[Loop, ...]:
     """The loops around an accumulation over which it sums; none for a store."""
     equation = statement_at(program, path)
@@ -336,67 +325,6 @@ def _terms(expression: Expr) -> Iterator[Expr]:
             yield expression
 
 
-def definition(program: Program, access: Access, at: Path) -> Expr | None:
-    """What the one equation stores that writes an element which the statement at a path reads, in the loops there."""
-    definitions = definitions_of(program)
-
-    def wanted(read: Access, statement: Statement, shared: set[str]) -> bool:
-        del shared
-        return read == access and isinstance(statement.node, Equation) and statement.node.op == "="
-
-    opening = Opening(definitions, wanted)
-    found = opening.expression(access, definitions.identity(at), at, definitions.frame(at))
-    return None if found == access else found
-
-
-def occurs_elsewhere(program: Program, expression: Expr, place: Place) -> Path | None:
-    """The path of another equation that computes the same: the first of both in the text can serve the other."""
-    definitions = definitions_of(program)
-    for path, statement in definitions.statements.items():
-        assert isinstance(statement.node, Equation)
-        for part in subexpressions(statement.node.value) if path != place.path else ():
-            if shape_of(part) == shape_of(expression) and _serves(definitions, (path, part), (place.path, expression)):
-                return path
-    return None
-
-
-def partners(
-    program: Program, path: Path, expression: Expr, halves: Callable[[Expr], Iterable[tuple[Expr, Expr]]]
-) -> Iterator[Expr]:
-    """What other equations join an expression with, in the loops around the statement at a path.
-
-    `halves`: of a part of an equation's value, the pairs of which the first may be the expression.
-    """
-    definitions = definitions_of(program)
-    frame = definitions.frame(path)
-    for other, statement in definitions.statements.items():
-        assert isinstance(statement.node, Equation)
-        shared = definitions.shared(other, path)
-        known = {name: value for name, value in definitions.identity(path).items() if name in shared}
-        loops = {n.variable: n for _, n in statement.loops if n.variable not in shared}
-        joined = (pair for part in subexpressions(statement.node.value) for pair in halves(part))
-        for one, partner in joined if other != path else ():
-            values = (
-                term_values(one, expression, known, loops, frame) if shape_of(one) == shape_of(expression) else None
-            )
-            if values is not None and variables_of(partner) <= values.keys():
-                yield moved(partner, values)
-
-
-def _serves(definitions: Definitions, one: tuple[Path, Expr], other: tuple[Path, Expr]) -> bool:
-    """Whether the first in the text of two expressions has every value of the other in some iteration of its own.
-
-    Their operands have not changed in between.
-    """
-    (first, pattern), (second, value) = sorted((one, other), key=lambda each: each[0])
-    shared = definitions.shared(first, second)
-    known = {name: found for name, found in definitions.identity(second).items() if name in shared}
-    loops = {n.variable: n for _, n in definitions.statements[first].loops if n.variable not in shared}
-    found = term_values(pattern, value, known, loops, definitions.frame(second))
-    tensors = dict.fromkeys(access.tensor for access in accesses(pattern))
-    return found is not None and not any(why_written_between(definitions, name, first, second) for name in tensors)
-
-
 def loop_names(loops: Iterable[Loop]) -> str:
     return listed(loop.variable for loop in loops)
 
@@ -404,23 +332,10 @@ def loop_names(loops: Iterable[Loop]) -> str:
 def firsts_of_rows(program: Program, path: Path, value: Expr) -> Iterator[Access]:
     """The accesses of a value at the first iteration of the loops that are summed over."""
     summed = reduced_over(program, path)
-    start = {loop.variable: _integer(loop.first) for loop in summed}
+    start = {loop.variable: integer(loop.first) for loop in summed}
     for access in dict.fromkeys(part for part in subexpressions(value) if isinstance(part, Access)):
         if variables_of(access) & set(start):
             yield Access(access.tensor, tuple(as_expression(as_sum(substitute_in(i, start))) for i in access.indices))
-
-
-def _integer(value: int) -> Expr:
-    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
-
-
-def largest_of(bounds: Range) -> float:
-    return max(abs(float(bounds.low)), abs(float(bounds.high)))
-
-
-def smallest_of(bounds: Range) -> float:
-    """The least magnitude that a value can have."""
-    return 0.0 if bounds.low <= 0 <= bounds.high else min(abs(float(bounds.low)), abs(float(bounds.high)))
 
 
 def roundings(count: float) -> str:

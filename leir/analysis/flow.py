@@ -23,7 +23,7 @@ from leir.analysis.order import Suspect, keeps_order
 from leir.analysis.relations import Instance, reads_unwritten, wrong_instance, wrong_writer
 from leir.names import substitute_in
 from leir.printer import equation_text, expression_text
-from leir.syntax import Equation, Expr, Integer, Path, Place, Program, Unary, Variable
+from leir.syntax import Equation, Expr, Path, Place, Program, Variable, integer
 
 
 class Origin(NamedTuple):
@@ -266,9 +266,7 @@ class _Comparison:
     def compare_suspect(self, tensor: str, suspect: Suspect) -> None:
         """Raise if one instance of a read finds another writer."""
         origin, statement = self.origins[suspect.path], self.after.equations[suspect.path]
-        here = {
-            loop.variable: _integer(value) for (_, loop), value in zip(statement.loops, suspect.values, strict=True)
-        }
+        here = {loop.variable: integer(value) for (_, loop), value in zip(statement.loops, suspect.values, strict=True)}
         values = [constant(substitute_in(value, here)) for value in origin.variables]
         there = tuple(value for value in values if value is not None)
         old = self.before.question(tensor, [origin.path], self.unordered_before, (suspect.read, there))
@@ -328,10 +326,6 @@ class _Comparison:
 
 def _tensors_read(side: Side, statement: Statement) -> list[str]:
     return [read.use.access.tensor for read in side.reads(statement)]
-
-
-def _integer(value: int) -> Expr:
-    return Integer(value) if value >= 0 else Unary("-", Integer(-value))
 
 
 def _at(statement: Statement, values: tuple[int, ...]) -> str:

@@ -52,6 +52,16 @@ def _shown(end: Number) -> str:
     return str(end) if isinstance(end, int) else f"{end:.9g}"
 
 
+def largest_magnitude(bounds: Range) -> float:
+    """The largest magnitude that a value may have."""
+    return max(abs(float(bounds.low)), abs(float(bounds.high)))
+
+
+def least_magnitude(bounds: Range) -> float:
+    """The least magnitude that a value may have."""
+    return 0.0 if bounds.low <= 0 <= bounds.high else min(abs(float(bounds.low)), abs(float(bounds.high)))
+
+
 def span(low: Number, high: Number, dtype: DType | None, nan: bool = False, zero: bool = True) -> Range:
     """The range from `low` to `high`; `zero=False` rules zero out where the bounds do not."""
     return Range(low, high, nan, zero and low <= 0 <= high, dtype)

@@ -11,7 +11,7 @@ from leir.analysis.affine import Interval
 from leir.analysis.box import Sum, as_expression, as_sum, plus, quotient_and_remainder
 from leir.analysis.spelling import normal_index
 from leir.edit import variables_of
-from leir.syntax import Binary, Expr, Integer, Unary, Variable
+from leir.syntax import Binary, Expr, Integer, Unary, Variable, integer
 
 Ranges = Mapping[str, Interval]
 
@@ -77,19 +77,15 @@ def _digits(factors: Mapping[Expr, int], value: Expr, ranges: Ranges, known: Ran
     if any(place[0] <= most for place, most in zip(places, below, strict=True)):
         return
     base = sum(factors[Variable(name)] * zero for _, name, zero, _ in places)
-    rest = plus(value, _integer(-base)) if base else value
+    rest = plus(value, integer(-base)) if base else value
     for weight, name, zero, _ in places:
         digit, rest = quotient_and_remainder(rest, weight, known) if weight > 1 else (rest, Integer(0))
         if factors[Variable(name)] < 0:
-            digit = as_expression(as_sum(Binary("-", _integer(zero), digit)))
+            digit = as_expression(as_sum(Binary("-", integer(zero), digit)))
         elif zero:
-            digit = plus(digit, _integer(zero))
+            digit = plus(digit, integer(zero))
         yield name, digit
 
 
 def _negated(total: Sum) -> Expr:
     return as_expression(Sum({term: -factor for term, factor in total.terms.items()}, -total.constant))
-
-
-def _integer(value: int) -> Expr:
-    return Integer(value) if value >= 0 else Unary("-", Integer(-value))

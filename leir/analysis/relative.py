@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from leir.analysis.algebra import Algebra, whole
-from leir.analysis.intervals import Range, outwards, relative_error
+from leir.analysis.intervals import Range, largest_magnitude, least_magnitude, outwards, relative_error
 from leir.analysis.spread import condition_of
 from leir.analysis.types import Weak
 from leir.syntax import Binary, DType, Expr, Unary
@@ -101,8 +101,8 @@ class RelativeErrors:
     def _size_beside(self, term: Expr, rest: Expr) -> float:
         """How much larger one value may be than another, by their ranges."""
         a, b = self.range_of(term), self.range_of(rest)
-        least = 0.0 if b.nan or b.low <= 0 <= b.high else min(abs(b.low), abs(b.high))
-        return math.inf if a.nan or not least else max(abs(a.low), abs(a.high)) / least
+        least = 0.0 if b.nan else least_magnitude(b)
+        return math.inf if a.nan or not least else largest_magnitude(a) / least
 
     def spread(self, expression: Expr) -> float:
         """What the sums of a value are made of over its size, at most."""

@@ -8,7 +8,7 @@ signs has gone into, and bounded where the ranges keep such sums away from zero.
 import math
 from collections.abc import Callable, Iterable
 
-from leir.analysis.intervals import Range
+from leir.analysis.intervals import Range, largest_magnitude, least_magnitude
 from leir.analysis.types import Weak, computing_type, is_float, type_of
 from leir.analysis.values import Ranges
 from leir.syntax import Access, Binary, Call, Cast, Expr, Integer, Path, Real, Select, Unary, Variable
@@ -55,10 +55,10 @@ def condition_of(terms: Iterable[Expr], total: Expr, range_of: Callable[[Expr], 
     if all(term.low >= 0 for term in bounds) or all(term.high <= 0 for term in bounds):
         return 1.0
     whole = range_of(total)
-    if whole.nan or whole.low <= 0 <= whole.high:
+    least = 0.0 if whole.nan else least_magnitude(whole)
+    if not least:
         return math.inf
-    least = min(abs(whole.low), abs(whole.high))
-    condition = sum(max(abs(term.low), abs(term.high)) for term in bounds) / least
+    condition = sum(map(largest_magnitude, bounds)) / least
     return condition if condition <= WORST else math.inf
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from leir.analysis.algebra import Algebra
-from leir.analysis.intervals import Range, smallest_normal
+from leir.analysis.intervals import Range, largest_magnitude, least_magnitude, smallest_normal
 from leir.edit import walk_expression
 from leir.syntax import Binary, Expr, Unary
 
@@ -18,7 +18,7 @@ def lost_to_underflow(new: Expr, old: Expr, algebra: Algebra, range_of: Callable
 
     def size(part: Expr) -> float:
         found = range_of(part)
-        return math.inf if found.nan else max(abs(found.low), abs(found.high))
+        return math.inf if found.nan else largest_magnitude(found)
 
     def visit(part: Expr) -> float:
         if part in kept or algebra.is_atom(part):
@@ -32,8 +32,7 @@ def lost_to_underflow(new: Expr, old: Expr, algebra: Algebra, range_of: Callable
                 a, b = visit(left), visit(right)
                 carried = (a * size(right) if a else 0.0) + (b * size(left) if b else 0.0)
                 if op == "/":
-                    found = range_of(right)
-                    least = min(abs(found.low), abs(found.high)) if not found.low <= 0 <= found.high else 0.0
+                    least = least_magnitude(range_of(right))
                     if least == 0.0:
                         return math.inf
                     carried = (a + (b * size(left) / least if b else 0.0)) / least if a or b else 0.0

@@ -20,12 +20,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from leir.analysis.intervals import Range
+from leir.analysis.intervals import Range, largest_magnitude, least_magnitude
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.printer import expression_text
 from leir.syntax import Binary, Call, Expr, Path, Place, Program
 from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
+from strategies.elsewhere import occurs_elsewhere, partners
 from strategies.splits import (
     Part,
     Split,
@@ -33,14 +34,10 @@ from strategies.splits import (
     factors,
     firsts_of_rows,
     is_fixed,
-    largest_of,
     loop_names,
-    occurs_elsewhere,
     other_products,
-    partners,
     reduced_over,
     roundings,
-    smallest_of,
 )
 
 
@@ -212,16 +209,16 @@ class _Sizes:
 
     @property
     def most(self) -> float:
-        return largest_of(self.difference)
+        return largest_magnitude(self.difference)
 
     @property
     def ratio(self) -> float:
         """How much larger the difference can be than the part."""
-        least = smallest_of(self.part)
+        least = least_magnitude(self.part)
         if least == 0:
             return math.inf
         same_sign = (self.part.low > 0 and self.value.low >= 0) or (self.part.high < 0 and self.value.high <= 0)
-        if same_sign and largest_of(self.value) <= 2 * least:
+        if same_sign and largest_magnitude(self.value) <= 2 * least:
             return 1.0
         return self.most / least
 
@@ -230,9 +227,9 @@ class _Sizes:
         outer = _exponent_of(part)
         if outer is not None:
             used = spare_where_used(bounded(program), path, part.within[:outer], math.inf)
-            return self.most + largest_of(self.part), used + 4.0
+            return self.most + largest_magnitude(self.part), used + 4.0
         return self.ratio + 1.0, self.formed + spare_where_used(
-            bounded(program), path, part.within, largest_of(self.part)
+            bounded(program), path, part.within, largest_magnitude(self.part)
         )
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from leir.analysis.definitions import definitions_of, is_ahead
-from leir.analysis.intervals import Range, largest
+from leir.analysis.intervals import Range, largest, largest_magnitude
 from leir.analysis.solving import moved, term_values
 from leir.analysis.spare import RESCALED, is_from_exp, spare_where_used
 from leir.analysis.values import Ranges
@@ -33,16 +33,14 @@ from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place, Program, Real, Select
 from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
+from strategies.elsewhere import occurs_elsewhere, partners
 from strategies.splits import (
     Part,
     Split,
     Use,
     firsts_of_rows,
     is_fixed,
-    largest_of,
     loop_names,
-    occurs_elsewhere,
-    partners,
     reduced_over,
     roundings,
     term_around,
@@ -279,7 +277,9 @@ class _Exponents:
 
         The second call takes what the first one left of its allowance.
         """
-        return _PRODUCT if self.is_between else _PRODUCT + largest_of(self.first) + largest_of(self.second)
+        return (
+            _PRODUCT if self.is_between else _PRODUCT + largest_magnitude(self.first) + largest_magnitude(self.second)
+        )
 
     @property
     def product(self) -> Expr:

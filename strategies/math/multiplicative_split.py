@@ -19,27 +19,23 @@ Inverse: cancellation.
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from leir.analysis.intervals import tiny
+from leir.analysis.intervals import largest_magnitude, least_magnitude, tiny
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Expr, Path, Place, Program
 from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
+from strategies.elsewhere import definition, occurs_elsewhere, partners
 from strategies.splits import (
     Part,
     Split,
     Use,
-    definition,
     divisors,
     factors,
     is_fixed,
-    largest_of,
     loop_names,
-    occurs_elsewhere,
     other_products,
-    partners,
     reduced_over,
-    smallest_of,
     term_around,
 )
 
@@ -107,7 +103,7 @@ class MultiplicativeSplit(Split):
     def bounds(self, program: Program, part: Part, value: Expr) -> Iterator[Fact]:
         found = bounded(program)
         own, by = found.at(Place(self.path, self.within)), found.of(value, self.path)
-        nonzero = by.finite and smallest_of(by) > 0
+        nonzero = by.finite and least_magnitude(by) > 0
         yield Fact("value-is-not-zero", nonzero, f"{self.value} is in {by}")
         between = found.of(self._between(part, value), self.path)
         text = expression_text(part.expression)
@@ -117,7 +113,7 @@ class MultiplicativeSplit(Split):
         kept, evidence = self._underflow(by.low, by.high, tiny(part.dtype))
         yield Fact("underflow-is-harmless", kept, evidence)
         spare = spare_where_formed(part.expression, found, self.path)
-        spare += spare_where_used(bounded(program), self.path, self.within, largest_of(own))
+        spare += spare_where_used(bounded(program), self.path, self.within, largest_magnitude(own))
         evidence = f"the split adds {ADDED:.0f} roundings, and {spare:.3g} are spare where {text} stands"
         yield Fact("roundings-are-spare", spare >= ADDED, evidence)
 

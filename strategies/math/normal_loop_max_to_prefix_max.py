@@ -25,10 +25,9 @@ from leir.analysis.reduction import accumulation_at, accumulations, why_not_redu
 from leir.edit import dtypes, walk
 from leir.names import tensor_names, unused_tensor
 from leir.printer import header_text
-from leir.syntax import Call, Equation, Path, Program, Select, reads
+from leir.syntax import MINUS_INFINITY, Call, Equation, Path, Program, Select, reads
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text
 from strategies.prefixes import (
-    MINUS_INFINITY,
     declared,
     read_when_done,
     rows_apart,

@@ -37,10 +37,9 @@ from leir.analysis.types import computing_type
 from leir.edit import dtypes
 from leir.names import tensor_names, unused_tensor
 from leir.printer import expression_text, header_text
-from leir.syntax import Binary, Call, Equation, Expr, Path, Program, Real, Select
+from leir.syntax import MINUS_INFINITY, Binary, Call, Equation, Expr, Path, Program, Real, Select
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at
 from strategies.prefixes import (
-    MINUS_INFINITY,
     declared,
     read_when_done,
     rows_apart,

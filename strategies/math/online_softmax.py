@@ -47,6 +47,7 @@ from leir.edit import accesses, dtypes, iterations_around, nested, statement_at,
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
 from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import (
+    MINUS_INFINITY,
     Access,
     Alloc,
     Binary,
@@ -61,12 +62,9 @@ from leir.syntax import (
     Real,
     Select,
     Stmt,
-    Unary,
     reads,
 )
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text
-
-MINUS_INFINITY = Unary("-", Real(float("inf")))
 
 
 class OnlineSoftmax(Strategy):

@@ -29,11 +29,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar
 
+from leir.analysis.intervals import largest_magnitude
 from leir.analysis.spelling import same_spelling
 from leir.analysis.terms import quotient
 from leir.syntax import Binary, Call, Expr, Real, Unary
 from strategies.base import BitExact, Level
-from strategies.functions import CALL, STEP, Form, OfFunctions, View, literal, power, size, without
+from strategies.functions import CALL, STEP, Form, OfFunctions, View, literal, power, without
 
 
 class Powsimp(OfFunctions):
@@ -119,7 +120,7 @@ def _of_product(one: Expr, other: Expr, view: View) -> Iterator[Found]:
         case Call("exp", (a,)), Call("exp", (b,)):
             total = Binary("+", a, b)
             new = Call("exp", (total,))
-            need = size(view.range_of(total)) + CALL - (2 * CALL + STEP)
+            need = largest_magnitude(view.range_of(total)) + CALL - (2 * CALL + STEP)
             yield "exp-of-sum", new, (), (one, other, new), need
         case Call("sqrt", (a,)), Call("sqrt", (b,)) if same_spelling(a, b):
             yield "root-squared", a, (a,), (a,), -STEP
@@ -140,7 +141,7 @@ def _of_quotient(one: Expr, other: Expr, view: View) -> Iterator[Found]:
         case Call("exp", (a,)), Call("exp", (b,)):
             total = Binary("-", a, b)
             new = Call("exp", (total,))
-            need = size(view.range_of(total)) + CALL - (2 * CALL + STEP)
+            need = largest_magnitude(view.range_of(total)) + CALL - (2 * CALL + STEP)
             yield "exp-of-difference", new, (), (one, other, new), need
         case Call("sqrt", (a,)), Call("sqrt", (b,)) if not same_spelling(a, b):
             inner = Binary("/", a, b)

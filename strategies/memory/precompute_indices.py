@@ -27,11 +27,13 @@ from typing import ClassVar
 
 from leir.analysis.affine import Interval, interval
 from leir.analysis.model import statements_of
+from leir.analysis.nestforms import conjuncts
 from leir.edit import (
     accesses,
     enclosing,
     expression_at,
     expressions,
+    expressions_to,
     insert_at,
     iterations_around,
     map_expression,
@@ -213,7 +215,7 @@ class PrecomputeIndices(Strategy):
                     held = [*(guard.condition for _, guard in statement.guards)]
                     held += [condition for condition, holds in use.conditions if holds]
                     found.append(
-                        [part for each in held for part in _conjuncts(each)] if len(set(names)) == len(names) else []
+                        [part for each in held for part in conjuncts(each)] if len(set(names)) == len(names) else []
                     )
         first, *others = found
         return [
@@ -247,7 +249,7 @@ class _Table:
 def _chain(program: Program, path: Path, within: Path) -> list[Expr]:
     """The expressions from a statement's own down to the one at a place; empty where there is none."""
     try:
-        return [expression_at(program, Place(path, within[:length])) for length in range(1, len(within) + 1)]
+        return expressions_to(program, Place(path, within))
     except LookupError:
         return []
 
@@ -269,14 +271,6 @@ def _map_reads(statement: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return replace(statement, body=tuple(_map_reads(s, change) for s in body))
         case Alloc():
             return statement
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    match condition:
-        case Binary("&&", left, right):
-            yield from (*_conjuncts(left), *_conjuncts(right))
-        case _:
-            yield condition
 
 
 def _is_dear(expression: Expr) -> bool:
