@@ -117,9 +117,9 @@ def _widened(tree: Any) -> Any:
 class Jittered(InFloat64):
     """In float64, with what each op returns off by at most one unit of its last place."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__()
-        self.generator = torch.Generator().manual_seed(0)
+        self.generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         result = super().__torch_dispatch__(func, types, args, kwargs)

@@ -238,6 +238,14 @@ def test_what_rounding_decides_is_refused_and_not_called_wrong() -> None:
     assert "output changes by" in found.message
 
 
+@pytest.mark.parametrize("factor", [3.0, 5.0, 7.0, 11.0])
+def test_rounding_is_drawn_more_than_once(factor: float) -> None:
+    """A step that half of the roundings take and half do not."""
+    x = torch.ones(1)
+    found = verdict(lambda x: x + torch.where(x * factor / factor >= 1, 1.0, 0.0), x, change=(">=1.0", ">1.0"))
+    assert (found.status, found.cause) == ("refused", "ill-conditioned"), found
+
+
 def test_what_is_off_by_more_than_rounding_moves_it_is_wrong() -> None:
     x = torch.rand(4, 5, generator=torch.Generator().manual_seed(0))
     assert verdict(lambda x: chaotic(x) * 1e-3 + x, x, change=("+A", "+2.0*A")).status == "mismatch"
