@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the states of the committed sample (data/sample) on this machine's GPU, as many as the time allows.
-#   PYTHONPATH=$HOME/site:. bash scripts/gpu_sample.sh [--seconds 200] [--target cuda|llvm]
+#   PYTHONPATH=. bash scripts/gpu_sample.sh [--seconds 200] [--target cuda|llvm]
 # Writes $OUT/measurements.jsonl (or runs/gpu_sample/measurements.jsonl), a line a program as it comes, so that a kill
 # loses nothing; given again, it goes on. A few states of every source come first, then more.
 # To join the table to the sample: copy it to runs/sample/measurements.jsonl, and run scripts/sample.sh.

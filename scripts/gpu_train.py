@@ -1,6 +1,6 @@
 """What small decoders learn from a run in minutes of one GPU, against controls, and what reinforcement moves.
 
-    PYTHONPATH=$HOME/site:. python scripts/gpu_train.py runs/small --seconds 560  # again and again, until it says: done
+    PYTHONPATH=. python scripts/gpu_train.py runs/small --seconds 560  # again and again, until it says: done
 
 One decoder learns to reason and answer, on the rows of families that are not held out, and answers at states of those
 that are; beside it the same untrained, without reasoning, on answers of other states, and with states shown as TIR.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a run if there is none, then trains on it: one call, given again until it ends with `done`.
-#   PYTHONPATH=$HOME/site:. bash scripts/gpu_train.sh [--seconds 570] [--run runs/small] [OPTIONS OF gpu_train.py]
+#   PYTHONPATH=. bash scripts/gpu_train.sh [--seconds 570] [--run runs/small] [OPTIONS OF gpu_train.py]
 # On one GPU and 16 cores. State stays in runs/ between calls; $OUT gets at most eight small files. A run that was built
 # elsewhere (a folder of `steptp push --dry-run` will do) saves the time of the build. PYTHON names the interpreter.
 set -euo pipefail
@@ -11,6 +11,7 @@ while [ $# -gt 0 ]; do
     --seconds) seconds="$2"; shift ;;
     --run) run="$2"; shift ;;
     --config) config="$2"; shift ;;
+    -h | --help) exec "${PYTHON:-python3}" scripts/gpu_train.py --help ;;
     *) rest+=("$1") ;;
   esac
   shift
