@@ -1,10 +1,10 @@
 """What powsimp and logsimp share with their inverses: identities of exponentials, roots, powers and logarithms.
 
-An identity is applied to one expression in an equation's value. The facts are about floats: what the identity needs
-positive is proved positive; every exponential, power, product and quotient that it has, or had, is proved finite and no
-smaller than the normal numbers, so that nothing overflows or is lost to underflow; and the roundings that it adds are
-spare (`leir.analysis.spare`: what verification allows for the old form, and the old form does not use). Inputs are
-taken to be finite and of ordinary size.
+An identity is applied to one expression in an equation's value, where all that it changes computes in the expression's
+type. The facts are about floats: what the identity needs positive is proved positive; every exponential, power, product
+and quotient that it has, or had, is proved finite and no smaller than the normal numbers, so that nothing overflows or
+is lost to underflow; and the roundings that it adds are spare (`leir.analysis.spare`: what verification allows for the
+old form, and the old form does not use). Inputs are taken to be finite and of ordinary size.
 
 Roundings are counted in units u of the type's roundoff: a function takes 4 at most, a product, quotient or root one.
 An exponent of size s is rounded too, which the exponential shows as s u. A logarithm shows a relative error of its
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from leir.analysis.intervals import Range, smallest_normal
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.analysis.terms import Term, term_of, terms_of
-from leir.analysis.types import type_of
+from leir.analysis.types import Weak, type_of
 from leir.analysis.values import Ranges
-from leir.edit import dtypes, replace_expression_at
+from leir.edit import dtypes, replace_expression_at, subexpressions
 from leir.printer import expression_text
 from leir.syntax import Binary, Call, DType, Expr, Path, Place, Program, Real, Unary
 from strategies.base import Fact, Strategy, listed, path_text
@@ -91,6 +91,13 @@ class View:
         own, parent = self.expression, self.part.parent
         inside = isinstance(parent, Binary) and parent.op in ops and not self.is_atom(parent)
         return isinstance(own, Binary) and own.op in ops and not self.is_atom(own) and not inside
+
+    def keeps_type(self, new: Expr) -> bool:
+        """Whether all that another form computes anew, or no longer, computes in the part's type, as roundings do."""
+        before, after = (dict.fromkeys(subexpressions(each)) for each in (self.expression, new))
+        changed = [each for each in (*before, *after) if each not in before or each not in after]
+        kinds = [type_of(each, self.types) for each in (new, *changed)]
+        return all(isinstance(kind, Weak) or kind == self.part.dtype for kind in kinds)
 
     @property
     def term(self) -> Term:
@@ -191,7 +198,8 @@ class OfFunctions(Strategy):
 def _distinct(cls: type[OfFunctions], view: View) -> dict[tuple[str, str, str], Form]:
     found: dict[tuple[str, str, str], Form] = {}
     for form in cls.forms(view):
-        found.setdefault(form.arguments, form)
+        if view.keeps_type(form.new):
+            found.setdefault(form.arguments, form)
     return found
 
 

@@ -152,7 +152,7 @@ class Match:
             target = statement.node.target
             if statement.node.op != "+=" or path == self.path or self._temporary(target.tensor) is None:
                 continue
-            found = Reduction(statement, {name: Variable(name) for name in variables_of(target)})
+            found = Reduction(statement, {name: Variable(name) for name in sorted(variables_of(target))})
             trial = self._opening(opening.wanted)
             values = self._rows_of(found, maximum)
             if values is None or not self._follows(target, maximum.access.tensor):
