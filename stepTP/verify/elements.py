@@ -39,6 +39,7 @@ class Elements:
         self.error = np.zeros(self.size)
         self.magnitude = np.abs(self.value).astype(float)
         self.terms = np.ones(self.size)
+        self.left_out = np.zeros(self.size)  # of what was stored; accumulations leave nothing out that counts later
         self.gridded = np.asarray(tolerance.exact(self.value, format).gridded) & np.ones(self.size, bool)
         self.cost = 1.0
         self.from_exp = False
@@ -63,7 +64,8 @@ class Elements:
             running = Running(self.value, self.error, self.magnitude, self.terms, self.gridded)
             done = tolerance.settled(running, self.format, self.cost)
             error = done.error if np.any(done.error) else 0.0
-            self._complete = Running(done.value, error, done.magnitude, 1.0, done.gridded)
+            left_out = self.left_out if self.left_out.any() else 0.0
+            self._complete = Running(done.value, error, done.magnitude, 1.0, done.gridded, left_out=left_out)
         return self._complete
 
     def change(self) -> None:
@@ -88,9 +90,9 @@ class Elements:
         error = 0.0 if isinstance(done.error, float) else np.asarray(done.error)[flat]
         gridded = np.broadcast_to(np.asarray(done.gridded), self.size)[flat]
         log_error = None if self.log_error is None else self.log_error[flat]
-        return Running(
-            self.value[flat], error, np.asarray(done.magnitude)[flat], 1.0, gridded, self.from_exp, log_error
-        )
+        magnitude = np.asarray(done.magnitude)[flat]
+        left_out = 0.0 if isinstance(done.left_out, float) else np.asarray(done.left_out)[flat]
+        return Running(self.value[flat], error, magnitude, 1.0, gridded, self.from_exp, log_error, left_out)
 
     def bounded(self) -> Bounded:
         done = self.complete()
@@ -123,6 +125,7 @@ class Elements:
         put(self.error, a.error)
         put(self.magnitude, a.magnitude)
         put(self.gridded, a.gridded)
+        put(self.left_out, a.left_out)
         self.terms[where] = 1.0
         self.from_exp = a.from_exp
         kept = self.log_error
@@ -195,6 +198,8 @@ class Elements:
                 self.gridded[where] &= gridded
             else:
                 np.logical_and.at(self.gridded, where, gridded)
+            self.error[where] += np.where(self.gridded[where], 0.0, self.left_out[where])  # it meets others
+            self.left_out[where] *= self.gridded[where]
             self.cost = max(self.cost, RESCALED_TERM_ROUNDINGS if a.from_exp else 1.0)
             if summed and known and a.log_error is not None and mask is None and injective and self.format:
                 largest = np.broadcast_to(np.asarray(a.log_error), grid).max(axis=axes, keepdims=True)
@@ -232,4 +237,5 @@ class Elements:
             self.magnitude[where] = np.where(np.isinf(best), 0.0, np.abs(best))
             self.gridded[where] &= met(whole(a.gridded, True).all(axis=axes, keepdims=True))
             self.terms[where] = 1.0
+        self.left_out[where] = 0.0
         self.value[where] = product.astype(self.value.dtype)

@@ -31,9 +31,11 @@ The rules, with total errors Ea, Eb of the operands, and t = the smallest normal
 
 Nothing is rounded where all operands are exact multiples of a power of two g = 2^-(p//3) and M <= 2^p g, p the
 significant bits of the type: small integers are exact in any order, and a program that uses nothing else must be exact.
-Where such a value meets another one in the same expression, the roundings that its operations may take count again:
-written otherwise, the expression rounds there.
-A value beyond the largest number of its type has no bound; an exact infinity has the error 0.
+Where such a value meets another one, or an operation leaves the multiples of g, the roundings that the operations on
+the way may take count again: written otherwise, the expression rounds there. They are remembered through temporaries
+that are stored to, which could stand in the expression themselves, but not of accumulations, which could not.
+A value beyond the largest number of its type has no bound, nor has a sum that some order takes there: the terms of one
+sign add up to (|x| + M) / 2 at most. An exact infinity has the error 0.
 """
 
 import math
@@ -83,8 +85,8 @@ FORMATS: dict[DType, Format] = {
 class Running:
     """A value with its bound; see the module's description. All parts broadcast together.
 
-    `gridded`: all terms are exact multiples of the type's g. `left_out`: the roundings of operations in one expression
-    that do not count for that; they do once the value meets others. `from_exp`: a product with a value of exp.
+    `gridded`: all terms are exact multiples of the type's g. `left_out`: the roundings of operations that do not
+    count for that; they do once the value meets others or leaves the grid. `from_exp`: a product with a value of exp.
     `log_error`: of a positive value, a bound on |log(x~/x)| but for underflow; it may be finite where E is larger than
     x, not where x overflows. Booleans are values 0 and 1 whose error is 1 where they are uncertain. `settled` makes the
     whole bound the error.
@@ -128,8 +130,11 @@ def settled(a: Running, format: Format | None, cost: float = 1.0) -> Running:
         return a
     roundings = np.maximum(np.asarray(a.terms) - 1.0, 0.0) * (format.roundoff * cost) * a.magnitude
     gridded = a.gridded & (np.asarray(a.magnitude) <= _grid_limit(format))
-    error = np.where(gridded, a.error, a.error + roundings)
+    error = np.where(gridded, a.error, a.error + (roundings + a.left_out))
     left_out = np.where(gridded, a.left_out + roundings, 0.0)
+    size = np.abs(a.value)
+    overflows = (np.asarray(a.terms) > 1) & np.isfinite(size) & ((size + a.magnitude) / 2 + error > format.largest)
+    error = np.where(overflows, np.inf, error)
     return _bounded(replace(a, error=error, terms=1.0, gridded=gridded, left_out=left_out), a.error, format)
 
 
@@ -297,13 +302,14 @@ def power(a: Running, b: Running, format: Format) -> Running:
     """a ** b. A base whose interval holds 0 has a bound only for a positive integer exponent."""
     a, b = settled(a, format), settled(b, format)
     value = np.power(np.asarray(a.value, dtype=float), b.value)
+    polynomial = (np.asarray(b.error) == 0) & (np.asarray(b.value) > 0) & (np.rint(b.value) == b.value)
+    a = _counted(a, ~polynomial)
     if _is_exact(a) and _is_exact(b):
         carried: Number = np.zeros(())
     else:
         corners = [np.power(x, y) for x in (np.asarray(_low(a)), np.asarray(_high(a))) for y in (_low(b), _high(b))]
         carried = _distance(value, *corners)
         crosses = (np.asarray(_low(a)) <= 0) & (np.asarray(_high(a)) >= 0)
-        polynomial = (np.asarray(b.error) == 0) & (np.asarray(b.value) > 0) & (np.rint(b.value) == b.value)
         carried = np.where(
             crosses & polynomial, np.abs(value) + np.maximum.reduce([np.abs(c) for c in corners]), carried
         )
@@ -329,11 +335,11 @@ def stored(a: Running, computed: Format | None, kept: Format | None) -> Running:
 
 def _rounded_once(a: Running, roundings: float, carried: Number, format: Format) -> Running:
     """`a` with the error of one operation added to what it carries, but where it is exact."""
-    rounding = format.roundoff * roundings * (a.magnitude + carried) + format.smallest
+    rounding = format.roundoff * roundings * (a.magnitude + carried) + format.smallest + a.left_out
     error = carried + rounding
     if a.gridded is not False:
         error = np.where(a.gridded, carried, error)
-        a = replace(a, left_out=np.where(a.gridded, a.left_out + rounding, 0.0))
+        a = replace(a, left_out=np.where(a.gridded, rounding, 0.0))
     return _bounded(replace(a, error=error), carried, format)
 
 

@@ -150,6 +150,31 @@ def test_a_guard_that_rounding_can_turn_leaves_no_bound_where_it_did_not_hold() 
     assert np.isfinite(bounds(text.replace("0.3", "0.25"), A=a).error).all()
 
 
+def test_a_doubled_value_on_the_grid_may_round_once_it_meets_what_is_not_through_a_temporary() -> None:
+    x, y = np.full(256, 1.5, F32), F32(0.6) + np.arange(256, dtype=F32) / F32(1000)
+    text = "in A_{256},W_{256};out C_{256};L^{256}_i[D_i=A_i+A_i;]L^{256}_i[E_i=A_i*W_i;]L^{256}_i[C_i=D_i+E_i;]"
+    result = bounds(text, A=x, W=y)
+    assert excess(result, x * (F32(2.0) + y)) <= 1.0
+    assert np.all(result.error <= 6 * 2.0**-24 * result.value)
+    assert not bounds(text, A=x, W=np.full(256, 3.0, F32)).error.any()
+
+
+def test_a_product_that_leaves_the_grid_may_round_as_its_distributed_form_does() -> None:
+    x, y = np.ones(500, F32), F32(1.0) + np.arange(1, 1001, 2, dtype=F32) * F32(129 / 256)
+    result = elementwise(f"({'+'.join(['A_i'] * 64)})*W_i*W_i*W_i", A=x, W=y)
+    distributed = sequential(np.repeat((y * y * y)[:, None], 64, axis=1))
+    assert excess(result, distributed) <= 1.0
+
+
+def test_a_sum_that_overflows_in_some_order_has_no_bound() -> None:
+    text = "in A^{f16}_{2,4};out C^{f16}_2;L^{2,4}_{i,k}[C_i+=A_{i,k};]"
+    a = np.array([[4e4, 4e4, -4e4, -4e4], [3e4, 3e4, -3e4, -3e4]], np.float16)
+    result = bounds(text, A=a)
+    found = interpret(parse(text), {"A": a})["C"]
+    assert np.isinf(found[0]) and np.isinf(result.error[0])
+    assert abs(float(found[1]) - result.value[1]) <= result.error[1] < 240
+
+
 def test_tenths_whose_sum_is_whole_are_not_exact() -> None:
     result = bounds("in A_4;out C;L^4_i[C+=A_i;]", A=np.array([0.1, 0.9, 0.25, 0.75], F32))
     assert result.error.all()
