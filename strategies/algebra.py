@@ -41,8 +41,8 @@ CHANGE = (
     "At {path}, {new} takes the place of {old}: {identity}.",
 )
 EFFECT = (
-    "{operations_before} before, {operations_after} after; nothing else of the program changes.",
-    "The value is the same for real numbers; in {dtype} its roundings differ, within what verification allows.",
+    "The expression took {operations_before} and takes {operations_after} now; nothing else of the program changes.",
+    "The value is the same for real numbers; in {dtype} its roundings may differ, within what verification allows.",
 )
 SAVED = ("It saves {saved} in each of {times} iterations, {saved_in_all} in all.",)
 ADDED = (

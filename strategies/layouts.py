@@ -1,6 +1,7 @@
 """Layouts: where an element of a tensor is stored. What `set_storage_layout` and `layout_transformation` share."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -85,7 +86,9 @@ class Layout:
             case "swap":
                 return f"dimensions {self.axis} and {self.by} change places"
             case "split":
-                return f"e of dimension {self.axis} becomes (e//{self.by}, e%{self.by}), which e alone has"
+                return (
+                    f"index e of dimension {self.axis} becomes (e//{self.by}, e%{self.by}), which no other index does"
+                )
             case "merge":
                 return (
                     f"(e, f) of dimensions {self.axis} and {self.axis + 1} become e*{self.by}+f, with f below {self.by}"
@@ -157,6 +160,13 @@ def with_layout(
         return expression
 
     return tuple(visit(statement) for statement in body)
+
+
+def rewritten_alike(old: Sequence[Access], new: Sequence[Access]) -> tuple[Access, Access]:
+    """The first access, with its new form, that is written alike wherever it stands; the first of all if none is."""
+    pairs = list(dict.fromkeys(zip(old, new, strict=True)))
+    times = Counter(access for access, _ in pairs)
+    return next((pair for pair in pairs if times[pair[0]] == 1), pairs[0])
 
 
 def layouts_worth_trying(shape: tuple[int, ...]) -> Iterator[tuple[Op, int, int]]:

@@ -230,6 +230,12 @@ def keeps_order_of_terms(program: Program, work: Work) -> bool:
     return is_whole and all(node.target.tensor != work.target for node in others)
 
 
+def grouping_text(equation: Equation) -> str:
+    """Why the terms of an accumulation may be grouped in any way, where they may."""
+    rounds = "" if equation.op in ("max=", "min=") else ", but for rounding"
+    return f"{expression_text(equation.target)} is the same however its terms are grouped{rounds}"
+
+
 def reads_tensor(work: Work, tensor: str) -> bool:
     """Whether the nest reads a tensor: in the value, a subscript or a guard."""
     parts = [*work.equation.target.indices, work.equation.value]

@@ -49,7 +49,7 @@ class Range:
 
 
 def _shown(end: Number) -> str:
-    return str(end) if isinstance(end, int) else f"{end:.9g}"
+    return str(end) if isinstance(end, int) else f"{end + 0.0:.9g}"  # -0 is shown as 0
 
 
 def largest_magnitude(bounds: Range) -> float:

@@ -25,18 +25,19 @@ def choice(context: Context) -> tuple[Form, ...]:
         lead, _, rest = form.partition("#")
         return Part(f"{lead}{why}{rest}", 1, f"{lead}{least}{rest}")
 
-    other = Part(_alternatives(context, 2), 4, _alternatives(context, 1))
+    after = Part(_alternatives(context, 2, ahead=False), 4, _alternatives(context, 1, ahead=False))
+    ahead = Part(_alternatives(context, 2, ahead=True), 4, _alternatives(context, 1, ahead=True))
     refused = Part(_refused(context), 3)
     return (
-        (saying(f"# The step is {call}."), other, refused),
-        (saying(f"The step taken is {call}. #"), other, refused),
-        (other, saying(f"# Hence {call}."), refused),
-        (saying("#"), refused, other, Part(f"The choice falls on {call}.")),
-        (saying(f"# This calls for {call}."), refused, other),
-        (refused, saying(f"Next comes {call}. #"), other),
-        (other, refused, saying(f"{call} is the step here. #")),
-        (refused, other, saying(f"# So the next step is {call}.")),
-        (Part(f"One step, {call}, is taken."), saying("#"), other, refused),
+        (saying(f"# The step is {call}."), after, refused),
+        (saying(f"The step taken is {call}. #"), after, refused),
+        (ahead, saying(f"# Hence {call}."), refused),
+        (saying("#"), refused, ahead, Part(f"The choice falls on {call}.")),
+        (saying(f"# This calls for {call}."), refused, after),
+        (refused, saying(f"Next comes {call}. #"), after),
+        (ahead, refused, saying(f"{call} is the step here. #")),
+        (refused, ahead, saying(f"# So the next step is {call}.")),
+        (Part(f"One step, {call}, is taken."), saying("#"), after, refused),
     )
 
 
@@ -63,8 +64,11 @@ def legality(context: Context) -> tuple[Form, ...]:
     )
 
 
-def _alternatives(context: Context, most: int) -> str:
-    """A few other legal steps of the state: those about the same statements, and of other strategies, first."""
+def _alternatives(context: Context, most: int, *, ahead: bool) -> str:
+    """A few other legal steps of the state: those about the same statements, and of other strategies, first.
+
+    `ahead`: the sentence stands before the one that names the step, so that it cannot point back to it.
+    """
 
     def rank(step: Step) -> tuple[bool, bool, bytes]:
         apart = not _is_about(context, step)
@@ -75,6 +79,21 @@ def _alternatives(context: Context, most: int) -> str:
     if not shown:
         return ""
     several = len(shown) > 1
+    be = "are" if several else "is"
+    if ahead:
+        return pick(
+            context,
+            "others",
+            (
+                f"Legal here, among others: {listed(shown)}.",
+                f"One could take {' or '.join(shown)}.",
+                f"{listed(shown)} {be} possible.",
+                f"The state offers {listed(shown)}.",
+                f"Among what is legal here {be} {listed(shown)}.",
+                f"One way on {'would be' if not several else 'is'} {' or '.join(shown)}.",
+                f"{listed(shown)} {be} legal.",
+            ),
+        )
     return pick(
         context,
         "others",
@@ -86,7 +105,7 @@ def _alternatives(context: Context, most: int) -> str:
             f"The state offers {listed(shown)}, too.",
             f"Left for later: {listed(shown)}, {'both' if several else 'which is'} legal now.",
             f"Another way on {'would be' if not several else 'is'} {' or '.join(shown)}.",
-            f"Beside it, {listed(shown)} {'are' if several else 'is'} legal.",
+            f"Beside it, {listed(shown)} {be} legal.",
         ),
     )
 

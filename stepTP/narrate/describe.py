@@ -69,7 +69,7 @@ def _equation(equation: Equation, loops: tuple[Loop, ...]) -> str:
         return f"sets {equation.target.tensor} to {value}"
     kept = variables_of(equation.target)
     reduced = [loop.variable for loop in loops if loop.variable not in kept]
-    over = f" over {', '.join(reduced)}" if reduced else ""
+    over = f" over {listed(reduced)}" if reduced else ""
     return f"{_VERBS[equation.op]} {value}{over} into {equation.target.tensor}"
 
 

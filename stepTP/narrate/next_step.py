@@ -8,12 +8,13 @@ from leir.canonical import state_id
 from leir.names import tensor_names
 from leir.parser import parse
 from leir.printer import to_text
-from leir.syntax import Program
+from leir.syntax import Loop, Program
 from stepTP.draw import digest
 from stepTP.narrate.difference import Change
 from stepTP.records import Step
-from strategies.base import Refused, Strategy
+from strategies.base import Refused, Strategy, statement_or_none
 from strategies.catalog import names, strategy
+from strategies.memory.layout_transformation import LayoutTransformation
 
 ASKED = 6  # strategies, for each step that is explained
 TRIED = 4  # of the steps that these offer, one a strategy
@@ -37,6 +38,8 @@ def next_step(key: str, before: Program, after: Program, taken: Step, changed: S
         known = _known(to_text(before), name) if there else frozenset[Strategy]()
         for candidate in there if len(offered) > len(known) else ():
             if candidate in known or _is_like(candidate, known, old, new):
+                continue
+            if _is_moved(candidate, known, old, before, after):
                 continue
             if tried == TRIED:
                 return None
@@ -93,6 +96,29 @@ def _is_like(step: Strategy, known: frozenset[Strategy], old: tuple[int, int], n
         step.model_copy(update={name: (number, *path[1:]) for name, path in moved.items()}) in known
         for number in range(*old)
     )
+
+
+def _is_moved(
+    step: Strategy, known: frozenset[Strategy], old: tuple[int, int], before: Program, after: Program
+) -> bool:
+    """Whether the step was known with its loops at other paths of what changed, or its tensor at another statement."""
+    if isinstance(step, LayoutTransformation):
+        return any(other.model_copy(update={"at": step.at}) == step for other in known)
+    own = _loops(step, after)
+    return own is not None and any(
+        all(path and old[0] <= path[0] < old[1] for path in _paths(other).values()) and _loops(other, before) == own
+        for other in known
+    )
+
+
+def _loops(step: Strategy, program: Program) -> tuple[object, ...] | None:
+    """The loops that a step names, as their headers say, and its other arguments; None where it names others."""
+    paths = _paths(step)
+    found = [node for path in paths.values() if isinstance(node := statement_or_none(program, path), Loop)]
+    if not found or len(found) != len(paths):
+        return None
+    rest = tuple((name, value) for name, value in step if name not in paths)
+    return (*((loop.kind, loop.variable, loop.extent, loop.first) for loop in found), rest)
 
 
 def _paths(step: Strategy) -> dict[str, tuple[int, ...]]:

@@ -24,11 +24,19 @@ class _Focus:
     loops: str
     does: str
 
+    @property
+    def word(self) -> str:
+        return "loops" if "," in self.loops else "loop"
+
     def sentence(self) -> str:
         return f"{self.name}{f' ({self.loops})' if self.loops else ''} {self.does}."
 
+    def header(self) -> str:
+        be = "is" if self.word == "loop" else "are"
+        return f"Its {self.word} {be} {self.loops}." if self.loops else ""
+
     def loops_last(self) -> str:
-        return f"{self.name} {self.does}{f', in loops {self.loops}' if self.loops else ''}."
+        return f"{self.name} {self.does}{f', in {self.word} {self.loops}' if self.loops else ''}."
 
     def loops_first(self) -> str:
         small = self.name[0].lower() + self.name[1:]
@@ -59,9 +67,9 @@ def state(context: Context) -> tuple[Form, ...]:
         (Part(f"This is about {about}, one of {nests} from {ins} to {outs}: it {first.does}.")
          if len(numbers.nests) > 1
          else Part(f"One nest makes {outs} of {ins}: it {first.does}."),
-         Part(f"Its loops are {first.loops}." if first.loops else "", 6), *rest, use),
+         Part(first.header(), 6), *rest, use),
         (Part(first.loops_first()), *rest, Part(f"The whole, from {ins} to {outs}, is {nests}, {iterations}.", 4), use),
-        (use, Part(first.loops_last()), *rest, Part(f"With that, {nests} lead from {ins} to {outs}.", 4)
+        (use, Part(first.loops_last()), *rest, Part(f"In all, {nests} lead from {ins} to {outs}.", 4)
          if len(numbers.nests) > 1
          else Part(f"With that, {outs} is done." if len(program.outputs) == 1 else "", 4)),
         (Part(f"{iterations[0].upper()}{iterations[1:]} in {nests} lead from {ins} to {outs}. {first.loops_last()}"),
@@ -89,7 +97,7 @@ def _use(context: Context) -> str:
             later = [n for n in readers(context.before, tensor) if n > number]
             if later:
                 nests = f"nest {later[0]}" if len(later) == 1 else f"nests {listed(str(n) for n in later)}"
-                return f"{tensor}, which nest {number} makes, is read again by {nests}."
+                return f"{tensor}, which nest {number} makes, is read later by {nests}."
     return ""
 
 
@@ -134,7 +142,7 @@ def _traffic(context: Context) -> list[str]:
     per_byte = f": {_intensity(numbers)} a byte" if exact else ""
     forms = [f"With each nest touching its data once, {moved} move, for {done} operations{per_byte}."]
     if exact:
-        forms.append(f"Operations per byte moved: {_intensity(numbers)}, {done} on {moved}, counted nest by nest.")
+        forms.append(f"Counted nest by nest, {done} operations on {moved} are {_intensity(numbers)} a byte.")
     if numbers.traffic > numbers.boundary and moved != least:
         forms += [
             f"Inputs and outputs take {least}; with the temporaries, and what several nests touch counted for each, "

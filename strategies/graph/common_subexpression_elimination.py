@@ -102,7 +102,7 @@ class CommonSubexpressionElimination(OfPart):
         "Of {times_before} evaluations, {times_after} remain; {tensor} holds their results in {bytes}, unrounded.",
         "Loads of {tensor} replace arithmetic in {places}. Its {bytes} are traffic that was not there before; that "
         "pays where {value} costs more than a load. The results are the same bits.",
-        "Since {tensor} is stored in {dtype}, the type in which {value} is computed, each of {places} gets what it "
+        "Since {tensor} is stored in {dtype}, the type in which {value} is computed, each of the {places} gets what it "
         "computed before, bit for bit.",
     )
 

@@ -69,7 +69,7 @@ class ComputeInline(Strategy):
         "The statement at {definition} does nothing but keep {value} in {tensor}; what reads that can compute it.",
         "Why store {value}? Each read of {tensor} can find it from {operands}, which nothing changes in between.",
         "{tensor} keeps {bytes} in {memory} for a value, {value}, that its readers can compute.",
-        "What belongs to one formula is divided by {tensor}: read for what it holds, {access} is {inlined}.",
+        "{tensor} separates what belongs to one formula: read for what it holds, {access} is {inlined}.",
         "Without {tensor} in between, {inlined} meets the operations around {access}.",
         "{tensor} has one equation, {equation}, and its value can stand wherever {tensor} is read.",
     )
@@ -95,7 +95,7 @@ class ComputeInline(Strategy):
         "it. No bit changes.",
         "The value is computed {often}. Since no operand changes in between, every bit stays.",
         "In {places} the value is computed that one statement computed for all; no bit of a result changes.",
-        "There is less traffic, by {bytes} of {tensor}, for arithmetic at each read: the results are the same bits.",
+        "{tensor} is no longer stored and loaded, {bytes} in all; each read computes instead, to the same bits.",
         "The program has one tensor less, {tensor}, and no result changes by a bit.",
     )
 

@@ -52,7 +52,7 @@ class ExpressionSplitting(OfPart):
         "{value} does not change with {fixed_loops}: ahead of {before} it takes {times_after} evaluations, at "
         "{path} it takes {times_before}.",
         "Of the {times_before} evaluations of {value} at {path}, {saved} repeat what another one has found.",
-        "Within the equation at {path}, {value} can stand for itself: no operand of it changes from {before} on.",
+        "Within the equation at {path}, {value} can be set apart: its operands are the same ahead of {before}.",
         "{operands} are all that {value} reads, and they have their values ahead of {before} already.",
         "Set apart, {value} runs over {header} alone, in a nest that can be ordered, tiled and bound by itself.",
         "Where {guards}, {value} can be computed ahead of {path}, from operands that stay as they are.",

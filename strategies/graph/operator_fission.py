@@ -70,8 +70,8 @@ class OperatorFission(Strategy):
         "Nothing that comes before {cut} in the nest at {path} waits for what comes after it.",
         "Could the nest at {path} be two nests? Its first part needs nothing of the second, so it could.",
         "The parts of the nest at {path}, {first_count} and {second_count}, share a header and no value.",
-        "The body of the nest at {path} has {count}, and those from number {at} on can wait until the others have "
-        "run for all of {header}.",
+        "The body of the nest at {path} has {count}, and those from number {at} on, counted from 0, can wait until "
+        "the others have run for all of {header}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} is written twice: once around {first_count}, once around {second_count}.",
@@ -79,7 +79,8 @@ class OperatorFission(Strategy):
         " under the same header, {header}.",
         "One nest becomes two, at {path} and {second}, both under {header}.",
         "What follows the cut in the nest at {path} moves to a nest of its own at {second}.",
-        "From number {at} on, the statements leave the nest at {path} for one at {second}, with the header {header}.",
+        "The statements from number {at} on, counted from 0, leave the nest at {path} for one at {second}, with the "
+        "header {header}.",
         "The nest at {path} keeps what stood before {cut}; the nest at {second} is new and has the rest.",
         "Before {cut} the nest at {path} ends, and another begins at {second} with its loops.",
         "{header} stands twice now, at {path} and at {second}, each time around a part of what was one body.",

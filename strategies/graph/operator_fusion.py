@@ -67,8 +67,8 @@ class OperatorFusion(Strategy):
         "The nests at {first} and {second} are neighbours with equal headers, {header}, and both use {shared}: in "
         "one nest the second use comes in the same iteration, not after the whole of the first nest.",
         "The nest at {first} writes up to {whole} elements of {passed} before its neighbour at {second} reads any. "
-        "An iteration of {header} uses no more than {part} of these, all its own: in one nest they are used as soon"
-        " as they are made.",
+        "An iteration of {header} reads no more than {part} of these, and none but its own: in one nest it can read "
+        "as soon as it has written.",
         "The nest at {second} reads {passed}, which its neighbour at {first} has just written, under the same "
         "header {header}. In one nest each iteration can go on with what it has made.",
         "Why run {header} twice? The nests at {first} and {second} do so, one right after the other, and neither "

@@ -58,6 +58,7 @@ from strategies.blocks import reorderable_accumulations
 from strategies.work import (
     Work,
     declared,
+    grouping_text,
     keeps_order_of_terms,
     reads_tensor,
     results_lie_apart,
@@ -90,7 +91,7 @@ class TensorConcatToFuseOperators(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "{laid} are copied to {joint}; one nest, {new_header}, computes {result}, and {taken} take the results out.",
-        "The nest at {first} becomes {new_equation} under {new_header}, over joint operands; the nest at {second} "
+        "The nest at {first} becomes {new_equation} under {new_header}; the nest at {second} "
         "goes, and {taken} bring both results where they were.",
         "{count} statements replace the two: copies to {joint}, the nest of {new_equation}, and copies of its results.",
         "One nest over {joint} takes the place of two: {new_equation}. Its results are taken apart by {taken}.",
@@ -98,7 +99,7 @@ class TensorConcatToFuseOperators(Strategy):
         "did.",
         "A loop {new_loop} of two chooses between the operands of {first} and those of {second}, laid together in "
         "{joint}.",
-        "Instead of {first_equation} and {second_equation} there is {new_equation}, and copies before and after it.",
+        "Instead of {first_equation} and {second_equation} there is {new_equation}, and {taken} take the results out.",
         "The step lays the operands that differ in {joint}, computes {result} once, and copies it to {targets}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
@@ -178,7 +179,7 @@ class TensorConcatToFuseOperators(Strategy):
         evidence = (
             f"{text[0]} stores a value, so that there are no terms to regroup"
             if one.equation.op == "="
-            else f"the terms of {text[0]} may be regrouped"
+            else grouping_text(one.equation)
         )
         if not free:
             evidence = f"{text[0]} cuts its terms to integers one by one, so that their order counts"

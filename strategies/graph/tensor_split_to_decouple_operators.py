@@ -39,6 +39,7 @@ from strategies.work import (
     Work,
     copy_of,
     declared,
+    grouping_text,
     into,
     keeps_order_of_terms,
     moved,
@@ -79,7 +80,7 @@ class TensorSplitToDecoupleOperators(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "Slices of {slices} are copied first; a nest computes {entry} from one, another {other_entry} from the other, "
-        "and copies bring both to {target}.",
+        "and {target} is made of both.",
         "The nest becomes two, {header_first} for {entry} and {header_second} for {other_entry}, and {target} takes "
         "their results in turn.",
         "{count} statements take the place of the nest at {path}; the two that do its work end in {first_equation} and "
@@ -101,7 +102,7 @@ class TensorSplitToDecoupleOperators(Strategy):
         "The equation runs as often as before, {runs} times in all; {copied} elements are copied besides, until "
         "compute_inline takes the copies of operands away. {bits}",
         "Neither part waits for the other, and no work is done twice: {runs} runs before, as many after. {bits}",
-        "{target} is written by copies now, and the two operators write {entry} and {other_entry}. {bits}",
+        "{target} is put together from parts now, and the two operators write {entry} and {other_entry}. {bits}",
         "Neither part waits for the other. What they cost is the copies around them. {bits}",
         "A part of {largest} iterations needs less room for its operands than all {iterations} do. {bits}",
         "The two nests can take different ways from here: other orders, tiles or bindings. {bits}",
@@ -157,7 +158,7 @@ class TensorSplitToDecoupleOperators(Strategy):
         evidence = (
             f"{text} stores a value, so that there are no terms to regroup"
             if work.equation.op == "="
-            else f"the terms of {text} may be regrouped"
+            else grouping_text(work.equation)
         )
         yield Fact(
             "terms-may-be-regrouped", free, evidence if free else f"{text} cuts each partial result to an integer"

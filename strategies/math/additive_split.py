@@ -74,7 +74,7 @@ class AdditiveSplit(Split):
         "Two operations more, for now. The results agree to rounding, not bit for bit: {bounded}.",
         "No digits are lost by it, as {bounded}. The gain comes with what it prepares.",
         "The value is the same but for two roundings in {dtype}. What it is for: {use}.",
-        "No traffic, no loop and no storage changes; the equation computes a difference and a sum more. "
+        "No loop and no storage changes; the equation computes a difference and a sum more. "
         "Rounding stays harmless: {bounded}.",
         "Slower by itself: a subtraction and an addition in each iteration. The form is what counts, as it "
         "prepares {use}.",
@@ -121,9 +121,9 @@ class AdditiveSplit(Split):
         use = self.use(before, part, value)
         assert use is not None
         sizes = _Sizes.of(before, self.path, part, value)
-        limit = f"{sizes.difference_text} is at most {sizes.ratio:.3g} times as large as {sizes.part_text}"
+        limit = f"{sizes.difference_text} is about {sizes.ratio:.3g} times as large as {sizes.part_text} at most"
         if _exponent_of(part) is not None:
-            limit = f"{sizes.difference_text}, in an exponent, is never larger than {sizes.most:.3g}"
+            limit = f"{sizes.difference_text}, in an exponent, is about {sizes.most:.3g} at most"
         result = {
             **self.shared_terms(after, part, use),
             "part": sizes.part_text,

@@ -57,7 +57,7 @@ class Apart(Algebraic):
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{added} more, for terms that can be dealt with apart.",
+        "Each evaluation takes {added} more, for terms that can be dealt with apart.",
         "The expression takes {operations_after} now, and its terms are {count}.",
         "{new} rounds every one of its {count} terms; in {dtype} bits may change, as far as verification allows.",
         "No tensor, loop or guard is touched: one fraction has become a sum of {count} terms.",

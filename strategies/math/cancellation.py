@@ -43,8 +43,9 @@ class Cancellation(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "{twice} takes part in {old} twice, with opposite effects: without it, {divisions_saved} fewer are needed.",
-        "What {twice} does in {old} is undone in the same expression: without it, there is {saved} less.",
+        "{twice} takes part in {old} twice, with opposite effects: without it, an evaluation takes {divisions_saved} "
+        "less.",
+        "What {twice} does in {old} is undone in the same expression: without it, an evaluation takes {saved} less.",
         "{of} cancels in {old}, which then has {saved} less.",
         "{of} makes no difference to the value of {old}.",
         "Take {of} away, and {old} is {new}: the value is the same, the way to it shorter.",
@@ -60,7 +61,7 @@ class Cancellation(Algebraic):
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{divisions_saved} fewer; in {dtype} the value loses the roundings of what is gone.",
+        "Each evaluation saves {divisions_saved}; in {dtype} the value loses the roundings of what is gone.",
         "The text of the expression reads {reads_before} before and {reads_after} after.",
         "What stays, {new}, takes {operations_after}, and rounds no more than verification allows for {old}.",
         "The equation reads {unread} no longer.",
@@ -123,7 +124,7 @@ def _factors(setting: Setting, left: Expr, right: Expr) -> Iterator[Form]:
         if count > within:
             above, below = (without(part, base, 1, setting) for part in (term.factors, term.divisors))
             text = expression_text(base)
-            identity = f"{text} is multiplied by, and divided by"
+            identity = f"multiplying by {text} and dividing by it undo each other"
             yield Form({"of": text}, _signed(term, above, below, setting), identity, (base, *term.divisors))
 
 

@@ -41,7 +41,7 @@ class Collect(Algebraic):
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
         "{count} terms of {old} multiply {by}: gathered, they multiply it once and save {saved}.",
-        "{by} is multiplied again and again in {old}, although the operands it meets could be summed before.",
+        "{count} terms of {old} are multiples of {by}: what it is multiplied by in them can be summed first.",
         "Seen as a polynomial in {by}, {old} has terms that belong together.",
         "The equation at {path} spreads {by} over {count} terms; {saved} less will do if they are gathered.",
         *SAVING,

@@ -63,9 +63,9 @@ class ExpandCancellation(Algebraic):
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "A detour of {added}, which pays by the steps that follow.",
+        "The detour costs {added} in each evaluation; the steps that follow have to save more.",
         "The value is the same for real numbers; {new} rounds twice more in {dtype}, within what verification allows.",
-        "{added} more, all of them with {by}.",
+        "Each evaluation takes {added} more, all of them for {by} to come in and to leave again.",
         "{bounds}: nothing overflows by it, and no division by zero comes of it.",
         "The text of the expression reads {reads_after} where it read {reads_before}.",
         *EFFECT,
@@ -90,7 +90,7 @@ class ExpandCancellation(Algebraic):
                 above, below = (expression.left, expression.right) if expression.op == "/" else (expression, None)
                 divisor = by if below is None else Binary("*", below, by)
                 new = Binary("/", Binary("*", above, by), divisor)
-                identity = f"{text} is multiplied by, and divided by"
+                identity = f"multiplying by {text} and dividing by it undo each other"
                 yield Form({"by": text, "twice": "factor"}, new, identity, nonzero=(by,))
             if operations(expression) >= FEWEST_OPERATIONS:
                 new = Binary("-", Binary("+", expression, by), by)

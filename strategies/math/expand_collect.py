@@ -41,11 +41,11 @@ class ExpandCollect(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "{by} stands before a parenthesis in {old}: distributed, it shows what it is made of.",
+        "{by} multiplies a parenthesis in {old}: distributed, it shows the terms of the whole sum.",
         "Inside {old}, terms are held together by {by} alone.",
-        "As long as {by} stands before a parenthesis, its terms cannot meet the other terms of {old}.",
+        "As long as {by} multiplies a parenthesis, the terms in it cannot meet the other terms of {old}.",
         "The sum at {path} has terms within terms: {by} can be distributed over them.",
-        "With the parenthesis after {by} opened, {old} is a plain sum of {terms_after} terms.",
+        "With the parenthesis that {by} multiplies opened, {old} is a plain sum of {terms_after} terms.",
         *SHOWING,
         "{old} is a sum in which {by} multiplies another sum.",
     )
@@ -53,11 +53,11 @@ class ExpandCollect(Algebraic):
         "Distribute {by}: {new} replaces {old}.",
         "The sum of {terms_before} becomes one of {terms_after}: {new}.",
         "{by} goes to each of the terms that it multiplied together, and {old} reads {new}.",
-        "At {path} a parenthesis is opened, with {by} before every term: {new}.",
+        "At {path} a parenthesis is opened, with {by} in every term of it: {new}.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{added} more, for terms that can be dealt with apart.",
+        "Each evaluation takes {added} more, for terms that can be dealt with apart.",
         "The expression takes {operations_after} now; nothing else of the program changes.",
         "{new} rounds {terms_after} terms where {old} had {terms_before}; bits may change in {dtype}, as far as "
         "verification allows.",

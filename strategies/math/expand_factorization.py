@@ -45,9 +45,9 @@ class ExpandFactorization(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "In {old} the sum {over} is kept together only to be multiplied; its terms can stand for themselves.",
+        "In {old} the sum {over} is kept together only to be multiplied; its terms can stand by themselves.",
         "{over} sits inside the product {old}, so that none of its terms can be moved, summed or simplified alone.",
-        "Multiplied out, {old} shows {count} terms, each with operands of its own.",
+        "Multiplied out, {old} shows {count} terms that can be dealt with apart.",
         "What if the terms of {over} were multiplied one by one? Then the equation at {path} is a plain sum there.",
         "Distribute {over}, and no parenthesis holds the {count} terms of {old} together.",
         *SHOWING,
@@ -61,7 +61,7 @@ class ExpandFactorization(Algebraic):
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{added} more, for terms that can be dealt with apart.",
+        "Each evaluation takes {added} more, for terms that can be dealt with apart.",
         "The expression takes {operations_after} now, and reads {reads_after} in its text where it read "
         "{reads_before}.",
         "{new} rounds each of its {count} terms, {old} rounded their product: bits may change in {dtype}, as far as"

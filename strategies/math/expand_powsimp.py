@@ -39,7 +39,7 @@ class ExpandPowsimp(OfFunctions):
     choice: ClassVar[tuple[str, ...]] = (
         "{old} holds {part} among other operands: taken out, its function can be computed ahead, or shared.",
         "The argument of {old} has parts that need not be together, and {part} is one.",
-        "What {old} computes is a product, by {identity}, and {part} is behind one of its factors.",
+        "By {identity}, {old} falls into two parts, and {part} is behind one of them.",
         "At {path}, {part} is bound to the rest of {old} only by a function that splits.",
         "{negated} has a minus sign in the exponent at {path}; one over its own exponential is the same, and may be at "
         "hand.",
@@ -47,7 +47,7 @@ class ExpandPowsimp(OfFunctions):
         "Bounds make it safe to split {old}: {bounds}.",
         "Can {of} leave {old}? It can: {identity}.",
         "By {identity}, {old} is {new}.",
-        "{old} at {path} can be written as factors.",
+        "{old} at {path} can be written as two parts.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
@@ -60,7 +60,7 @@ class ExpandPowsimp(OfFunctions):
         "What was {old} is {new}; loops and tensors stay.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "This costs {calls_added} in each iteration, until one of the factors moves out or is shared.",
+        "This costs {calls_added} in each iteration, until one of its parts moves out or is shared.",
         "The value is the same for real numbers; results agree to rounding.",
         "Nothing can overflow or be lost: {bounds}.",
         "Its parts are expressions of their own now, for expression_splitting or common_subexpression_elimination.",

@@ -78,7 +78,7 @@ class ExponentialSplit(Split):
         "The equation at {path} now reads {equation}.",
         "One call becomes two: where {old} was, there is {new}.",
         "Nests, loops and tensors stay as they are. {old}, in the equation at {path}, is written {new} from now on.",
-        "Two exponentials are multiplied now, relative to {value} and of {value} relative to {end}: {new}.",
+        "Two exponentials are multiplied now, one relative to {value}, and that of {value} relative to {end}: {new}.",
         "{old} turns into {new}. The choice keeps inf from meeting inf: where {guarded}, the first exponential is 1.0.",
     )
     effect: ClassVar[tuple[str, ...]] = (
@@ -86,7 +86,7 @@ class ExponentialSplit(Split):
         "bit for bit; {bounds}.",
         "Neither factor overflows or is lost: {bounds}. The gain comes with what it prepares.",
         "The value is the same but for roundings in {dtype}. What it is for: {use}.",
-        "No traffic and no storage changes; the equation computes one exponential more. It opens the way to {use}.",
+        "No loop and no storage changes; the equation computes one exponential more. It opens the way to {use}.",
         "Slower by itself: exponentials are dear. The form is what counts, as it prepares {use}.",
         "Rounding differs from before, within what the place allows. The exponents are tame: {bounds}.",
         "By itself this saves nothing. It costs a call and a product, and prepares {use}.",

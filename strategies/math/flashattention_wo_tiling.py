@@ -111,7 +111,7 @@ class FlashattentionWoTiling(Strategy):
         "follows the maximum; {accumulators} follow it by the factor {factor}.",
         "Each row starts with {running}=-inf and zeros in {accumulators}. Then, {unit} by {unit}: the scores, the new "
         "maximum {new}, the factor {factor} for what is there already, and the weighted values on top.",
-        "{parts} go; what they made is made in passing. A row lives in {registers}, and only {stored} leaves them.",
+        "{parts} go; what they made is made in passing. A row lives in {registers}, and stores no more than {stored}.",
         "The sum at {path} is taken together with its softmax. Where it read weights it now has {running}, the "
         "maximum of the scores seen, and {factor}, by which {accumulators} are kept relative to it.",
         "Maximum, sum and weighted sum advance side by side through the {keys} terms of a row, in {registers}; each "
@@ -131,11 +131,11 @@ class FlashattentionWoTiling(Strategy):
         "What is kept of a row is {elements} registers, however many terms it has. {guards} Since sums are rescaled "
         "on the way, {output} may differ in its last bits.",
         "A row waits no more for its own maximum: scores, {maximum} and {output} come from one pass. Each {unit} "
-        "rescales {accumulators}. {guards} The rounding is another.",
-        "Of maximum, sums and weights only {stored} reaches memory. The price is the rescaling of {accumulators} at "
-        "each {unit}. {guards}",
-        "{output} is computed by one nest. {guards} Its sum is rounded otherwise than before, so it is close, but not "
-        "equal in every bit.",
+        "rescales {accumulators}. {guards} Results are rounded otherwise than before.",
+        "A row is computed in registers, and stores no more than {stored}. The price is the rescaling of "
+        "{accumulators} at each {unit}. {guards}",
+        "{output} is computed by one nest. {guards} The sums are rounded otherwise than before, so {output} is close, "
+        "but not equal in every bit.",
     )
 
     path: Path
@@ -224,7 +224,6 @@ class FlashattentionWoTiling(Strategy):
             "path": path_text(self.path),
             "score": expression_text(found.weights.score),
             "maximum": expression_text(found.maximum.access),
-            "keys": str(keys),
             "parts": f"The nests at {listed(path_text(path) for path in sorted(nests))}",
             "registers": listed([own.largest.tensor, *accumulators]),
             "accumulators": listed(accumulators),
@@ -244,8 +243,9 @@ class FlashattentionWoTiling(Strategy):
             result["parts"] = f"The nest at {path_text(self.path)}"
         if found.total:
             result["total"] = expression_text(found.total.access)
-        if not any(isinstance(level, Guard) for _, level in enclosing(before, found.path)):
-            result |= {"rows": str(rows), "pairs": str(rows * keys)}
+        around = (level for _, level in enclosing(before, found.path))
+        if not any(isinstance(level, Guard) for level in (*around, *found.keys)):
+            result |= {"keys": str(keys), "rows": str(rows), "pairs": str(rows * keys)}
         if gone and all(tensor.scope == "g" for tensor in gone):
             size = sum(math.prod(tensor.shape) * BYTES[tensor.dtype] for tensor in gone)
             result |= {"gone": listed(tensor.name for tensor in gone), "bytes": f"{size} bytes"}
@@ -288,7 +288,8 @@ def _scores_serve(program: Program, found: Attention) -> Fact:
             return Fact("scores-serve-this-sum-alone", False, shown)
     names = dict.fromkeys(tensor_written(program, path) for path in found.opened)
     shown = listed(name for name in names if name not in kept) if set(names) - kept else "no tensor"
-    return Fact("scores-serve-this-sum-alone", True, f"{shown} is read for this sum, its maximum and its total only")
+    be = "are" if len(set(names) - kept) > 1 else "is"
+    return Fact("scores-serve-this-sum-alone", True, f"{shown} {be} read for this sum, its maximum and its total only")
 
 
 def _read_later(program: Program, found: Attention) -> Fact:

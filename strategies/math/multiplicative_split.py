@@ -79,7 +79,7 @@ class MultiplicativeSplit(Split):
         "{value} is in {range}, so nothing overflows.",
         "No digits are lost by it but for two roundings in {dtype}. The gain comes with what it prepares.",
         "Since {value} is in {range}, the value survives but for rounding. What it is for: {use}.",
-        "No traffic, no loop and no storage changes; the equation divides and multiplies once more.",
+        "No loop and no storage changes; the equation divides and multiplies once more.",
         "Slower by itself: a division in each iteration is not cheap. The form is what counts, as it prepares {use}.",
         "Rounding differs from before, within what the place allows; no zero is divided by, {value} being in {range}.",
         "By itself this saves nothing. It costs two operations, and opens the way to {use}.",

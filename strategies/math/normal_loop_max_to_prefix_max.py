@@ -45,7 +45,7 @@ class NormalLoopMaxToPrefixMax(Strategy):
         "{readers} read {result}, which is known only when {loop} at {path} is through. The maximum of the terms so "
         "far is known at each of them, and what is taken relative to it can go along.",
         "{result} is the maximum of {extent} terms, {term}. {readers} wait for the last of them; with the maximum of "
-        "every beginning at hand they need not.",
+        "every prefix at hand they need not.",
         "Whatever uses {result}, as {readers} do, is a pass of its own over the terms. A running maximum takes this "
         "dependence on the end of {loop} apart into steps from each term to the next.",
         "The nest at {path} forgets all maxima but the last. Those on the way are what a sum relative to the maximum "
@@ -61,7 +61,7 @@ class NormalLoopMaxToPrefixMax(Strategy):
     change: ClassVar[tuple[str, ...]] = (
         "{element} is the maximum of {earlier} and the term {term}, and of the term alone at the start of a row; "
         "{result} becomes {last}.",
-        "The accumulation into {result} becomes a recurrence: {running} holds the maxima of all beginnings of a row, "
+        "The accumulation into {result} becomes a recurrence: {running} holds the maxima of all prefixes of a row, "
         "each from the one before. A second nest stores the last, {last}, as {result}.",
         "{running} is new, with {elements}: one for every term. The first of a row starts from -inf, each other from "
         "{earlier}; {result} reads {last}.",
@@ -69,7 +69,7 @@ class NormalLoopMaxToPrefixMax(Strategy):
         "Where {result} was updated, {element} is set to the maximum of {earlier} and {term}. After the loop {result} "
         "is {last}.",
         "Every iteration of {loop} writes an element of its own, {element}, in place of the one {result} for all. "
-        "That element gets the value of {last} at the end.",
+        "{result} gets the value of {last} at the end.",
         "The maximum now leaves a trace: {running}, in which {element} is the maximum up to its term. {result} is "
         "copied from {last}.",
         "{result} is no longer accumulated; it is {last}, and {element} is made from {earlier} and {term}.",

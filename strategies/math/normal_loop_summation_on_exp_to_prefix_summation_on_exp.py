@@ -57,7 +57,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "{result} sums exp relative to {maximum}, the last of the running maxima {running_maximum}. Relative to each "
         "of them in turn, the sum can be taken as they come, in one loop with them.",
         "The sum at {path} starts only when {maximum} is final, although {running_maximum} has the maximum of every "
-        "beginning. A running sum that is rescaled when the maximum rises does not have to wait.",
+        "prefix of the terms. A running sum that is rescaled when the maximum rises does not have to wait.",
         "{running_maximum} and {result} go over the same {extent} terms. What keeps them apart is that the terms of "
         "the sum subtract the last maximum; subtracting the current one instead removes that.",
         "A sum relative to one maximum becomes one relative to the next by a factor, exp of the difference of the two. "
@@ -67,7 +67,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "Two loops over {loop}: one makes {running_maximum}, the other, at {path}, reads no more of it than its last "
         "element. As a running sum, the second can be fused with the first.",
         "The terms of {result} are exp of a value less {maximum}, and that is where the running maximum ends. The sum "
-        "of every beginning, relative to the maximum of that beginning, ends in the same sum.",
+        "of every prefix, relative to the maximum of that prefix, ends in the same sum.",
         "At {path}, {result} sums exp over {loop}, relative to a maximum whose running form is {running_maximum}.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -79,8 +79,8 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "{result} to {last}.",
         "In each term {current} is subtracted in place of {maximum}; to make up for it, {earlier} is multiplied by "
         "exp({previous}-{current}) before the term is added.",
-        "{running} is new. Its element for a term is relative to {current}, so the one before it is rescaled by the "
-        "difference of both maxima; the last one, {last}, is {result}.",
+        "{running} is new. Its element for a term is relative to {current}, so the one before it is rescaled by "
+        "exp of the difference of both maxima; the last one, {last}, is {result}.",
         "{result} is no longer accumulated: it is {last}, and {element} is made from {earlier}, {previous} and "
         "{current}.",
         "The sum follows the maximum: each iteration of {loop} rescales {earlier} from {previous} to {current}, adds "
@@ -90,7 +90,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
     effect: ClassVar[tuple[str, ...]] = (
         "Nothing in the loop needs {maximum} any more, so that it can be fused with the one that makes "
         "{running_maximum}. {guards} The sum is rounded at other scales: results agree to rounding.",
-        "A term now takes two exponentials, of which one is exp of the rise of the maximum. {guards} {result} may "
+        "A term now takes two exponentials, of which one rescales the sum to the new maximum. {guards} {result} may "
         "differ in its last bits.",
         "{bytes} of running sums are stored for now; only the last two elements of a row are ever needed. {guards} "
         "Rounding differs.",
@@ -100,7 +100,8 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "to smaller maxima first, which rounds them otherwise.",
         "What remains between the two loops is that {element} needs {current}, made in the same iteration. {guards} "
         "{result} is close to what it was, not equal in every bit.",
-        "{running} and {running_maximum} are now two recurrences over one loop. {guards} The rounding is another.",
+        "{running} and {running_maximum} are now two recurrences over one loop. {guards} {result} is rounded "
+        "otherwise than before.",
         "{result} is the same but for rounding. {guards}",
     )
 

@@ -86,14 +86,15 @@ class OnlineSoftmax(Strategy):
         "value raises the maximum to {new}, {total} is multiplied by exp({running}-{new}); then exp of the value less "
         "{new} is added. At the row's end, {running} is {maximum} and {total} is {sum}.",
         "The nest at {second} goes. In that at {first}, each value updates {new}, the new maximum, then {total}, "
-        "rescaled from {running} to {new}, then {running}; at the row's end they are stored as {maximum} and {sum}.",
+        "rescaled from {running} to {new}, then {running}; at the row's end {running} is stored as {maximum}, and "
+        "{total} as {sum}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Reading {operand} falls from {traffic} to {new_traffic} bytes, for {registers} registers a row and a "
         "rescaling of the sum at each value. {guards} The sum is formed relative to other maxima, so the result agrees "
         "to rounding, not bit for bit.",
-        "One nest of this list goes. {guards} {sum} is rounded otherwise than before, so results are close but not "
-        "equal in every bit; {maximum} is the same.",
+        "One pass over the values takes the place of two. {guards} {sum} is rounded otherwise than before, so results "
+        "are close but not equal in every bit; {maximum} is the same.",
     )
 
     maximum: Path

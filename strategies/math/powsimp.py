@@ -58,7 +58,7 @@ class Powsimp(OfFunctions):
         "In the equation at {path}, {old} becomes {new}.",
         "{new} replaces {old}.",
         "{of} is combined with {other}, and the product reads {new}.",
-        "By {identity}, the product is written {new}.",
+        "By {identity}, the value is written {new}.",
         "The value at {path} now has {new} where it had {old}.",
         "One expression changes, {old}: it is {new} from now on.",
         "Instead of {old}, the equation computes {new}.",

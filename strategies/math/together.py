@@ -42,7 +42,7 @@ class Together(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{old} divides more often than it must: over {over}, {divisions_saved} fewer will do.",
+        "{old} divides more often than it must: over {over}, {divisions_saved} less will do.",
         "Each fraction of {old} has a division of its own, and a division costs many times what a product does.",
         "The terms of {old} can share the divisor {over}.",
         "Before it is divided, the sum at {path} can be formed: {over} divides all of its terms at once.",
@@ -58,11 +58,11 @@ class Together(Algebraic):
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{divisions_saved} fewer, and {operations_after} instead of {operations_before}.",
+        "Each evaluation saves {divisions_saved}, and takes {operations_after} instead of {operations_before}.",
         "The expression takes {operations_after} now; nothing else of the program changes.",
         "Where {old} rounded every quotient, {new} rounds one; in {dtype} bits may change, as far as verification "
         "allows.",
-        "Over {times} iterations, {divisions_saved_in_all} fewer are computed.",
+        "Over {times} iterations, this saves {divisions_saved_in_all}.",
         *EFFECT,
         *SAVED,
         *SHOWN,

@@ -23,6 +23,7 @@ Inverse: compute_inline (of the copy).
 """
 
 from collections.abc import Iterator
+from math import prod
 from typing import ClassVar, Literal
 
 from leir.analysis.access import tensors
@@ -47,7 +48,7 @@ from leir.printer import expression_text
 from leir.syntax import SCOPES, Alloc, Equation, Guard, Loop, Path, Program, Stmt
 from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, path_text, statement_or_none
 from strategies.memories import WORDS, capacity, shape_text
-from strategies.staging import staged_elements, staging
+from strategies.staging import Staging, staged_elements, staging
 
 Side = Literal["read", "write"]
 LARGEST_BOX = {"s": 8192, "l": 256}  # elements, of the boxes that candidates propose
@@ -59,22 +60,22 @@ class CacheReadWrite(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "One run of the nest at {path} reads {tensor} {reads} times, but only {elements} of it: brought to {to} once, "
-        "they need not come from {source} again.",
-        "One run of the nest at {path} writes {tensor} {writes} times, but only {elements} of it: kept in {to}, they "
-        "go to {source} once.",
-        "One run of the nest at {path} touches {shape} of {tensor} in {source}; {to} can hold them.",
+        "{they} need not come from {source} again.",
+        "One run of the nest at {path} writes {tensor} {writes} times, but only {elements} of it: kept in {to}, {they} "
+        "{go} to {source} once.",
+        "One run of the nest at {path} touches {shape} of {tensor} in {source}; {to} can hold {them}.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "A copy at {read_copy} brings {shape} of {tensor}, from {first} on, to {cache} in {to}; the nest after it "
+        "A copy at {read_copy} brings {shape} of {tensor}, {first}, to {cache} in {to}; the nest after it "
         "reads {new_access} where it read {access}.",
         "The nest keeps {shape} of {tensor} in {cache} in {to}: {access} becomes {new_access}. A copy at {write_copy} "
-        "stores them from {first} on.",
+        "stores {them} {first}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "In one run, {elements} come from {source} instead of {reads} reads. Values are copied, not computed, so every "
-        "bit stays.",
-        "In one run, {elements} go to {source} instead of {writes} writes, and terms are added in the order they were, "
-        "so every bit stays.",
+        "In one run, {elements} {come} from {source} instead of {reads} reads. Values are copied, not computed, so "
+        "every bit stays.",
+        "In one run, {elements} {go} to {source} instead of {writes} writes, and terms are added in the order they "
+        "were, so every bit stays.",
         "{bytes} hold what the nest touches of {tensor}. Values are copied, not computed: no bit changes.",
     )
 
@@ -109,7 +110,7 @@ class CacheReadWrite(Strategy):
         yield Fact("tensor-is-used-there", used, f"{here} {'uses' if used else 'does not use'} {self.tensor}")
         known = tensors(program)[self.tensor]
         nearer = _is_nearer(known.scope, self.scope)
-        places = f"{self.tensor} is in {WORDS[known.scope]}, its copy would be in {WORDS[self.scope]}"
+        places = f"{self.tensor} is in {WORDS[known.scope]}; its copy would be in {WORDS[self.scope]}"
         yield Fact("scope-is-nearer", nearer, places)
         why = _why_no_place(program, self.path, self.scope)
         yield Fact("scope-has-a-place", not why, why or f"{WORDS[self.scope]} can be declared beside {here}")
@@ -118,14 +119,14 @@ class CacheReadWrite(Strategy):
         except NoBox as reason:
             yield Fact("footprint-is-a-box", False, f"{self.tensor}: {reason}")
             return
-        first = ", ".join(expression_text(index) for index in plan.box.first)
+        first = _first_text(plan)
         own = f" for each of {counted(len(plan.owners), 'thread axis').replace('axiss', 'axes')}" if plan.owners else ""
-        evidence = f"{here} touches {shape_text(plan.box.shape)} of {self.tensor} from [{first}] on{own}"
+        evidence = f"{here} touches {shape_text(plan.box.shape)} of {self.tensor} {first}{own}"
         yield Fact("footprint-is-a-box", True, evidence)
         moving = [a for index in plan.box.first for a in accesses(index) if a.tensor in tensors_written(nest)]
         evidence = "no tensor that says where the box begins is written inside"
         if moving:
-            evidence = f"the box begins at [{first}], and {here} writes {moving[0].tensor}"
+            evidence = f"the box lies {first}, and {here} writes {moving[0].tensor}"
         yield Fact("box-stays-in-place", not moving, evidence)
         most = capacity(self.scope, known.dtype)
         sizes = f"{counted(plan.elements, 'element')} of {known.dtype}; {WORDS[self.scope]} has room for {most}"
@@ -177,7 +178,7 @@ class CacheReadWrite(Strategy):
         plan = staging(before, self.path, self.tensor, self.scope)
         known = tensors(before)[self.tensor]
         own = next(a for a in accesses(statement_at(before, self.path)) if a.tensor == self.tensor)
-        first = ", ".join(expression_text(index) for index in plan.box.first)
+        single = plan.elements == 1
         owner = {"s": "a block", "l": "a thread"}[self.scope]
         copied = (*self.path[:-1], self.path[-1] + (1 if self.side == "read" else 2))
         result = {
@@ -188,7 +189,11 @@ class CacheReadWrite(Strategy):
             "source": WORDS[known.scope],
             "to": WORDS[self.scope],
             "bytes": f"{plan.elements * BYTES[known.dtype]} bytes of {WORDS[self.scope]} {owner}",
-            "first": f"[{first}]",
+            "first": _first_text(plan),
+            "they": "it" if single else "they",
+            "them": "it" if single else "them",
+            "go": "goes" if single else "go",
+            "come": "comes" if single else "come",
             f"{self.side}_copy": path_text(copied),
             "access": expression_text(own),
             "new_access": expression_text(plan.access(own)),
@@ -199,6 +204,12 @@ class CacheReadWrite(Strategy):
         if touched is not None and not plan.owners and touched > size:
             result |= {f"{self.side}s": str(touched), "elements": counted(size, "element")}
         return result
+
+
+def _first_text(plan: Staging) -> str:
+    """Where the elements of a box lie: from its first one on, or at its only one."""
+    first = ", ".join(expression_text(index) for index in plan.box.first)
+    return f"at [{first}]" if prod(plan.box.shape) == 1 else f"from [{first}] on"
 
 
 def _is_nearer(scope: str, other: str) -> bool:

@@ -30,7 +30,7 @@ from leir.names import unused_tensor, variable_sequence
 from leir.printer import expression_text
 from leir.syntax import Access, Alloc, Equation, Loop, Program, Variable
 from strategies.base import BitExact, Fact, Level, Strategy, counted
-from strategies.layouts import Layout, Op, layouts_worth_trying, with_layout
+from strategies.layouts import Layout, Op, layouts_worth_trying, rewritten_alike, with_layout
 from strategies.memories import WORDS, capacity, shape_text
 
 
@@ -49,7 +49,7 @@ class LayoutTransformation(Strategy):
         "instead: {new_access} for {access}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{bytes} are read and written once more, to be read in another order. Values are copied, not computed: no bit "
+        "{bytes} are read and written once more, to be read in another layout. Values are copied, not computed: no bit "
         "changes.",
         "The copy costs one pass over {shape}; what is computed stays the same, to the last bit.",
     )
@@ -91,7 +91,7 @@ class LayoutTransformation(Strategy):
             why = "a copy has at least the elements of its source"
         yield Fact("layout-fits-the-shape", not why, why or layout.map_text())
         size, most = prod(layout.new_shape()), capacity("g", tensor.dtype)
-        yield Fact("size-fits", size <= most, f"{counted(size, 'element')}, {most} are the most of a tensor")
+        yield Fact("size-fits", size <= most, f"{counted(size, 'element')}; a tensor has at most {most}")
 
     def rewrite(self, program: Program) -> Program:
         tensor = tensors(program)[self.tensor]
@@ -115,6 +115,7 @@ class LayoutTransformation(Strategy):
         old = [a for s in before.body[self.at :] for a in accesses(s) if a.tensor == self.tensor]
         place = self.at + len(after.body) - len(before.body) - 1
         new = [a for s in after.body[place + 1 :] for a in accesses(s) if a.tensor == copy]
+        shown = rewritten_alike(old, new)
         readers = sum(self.tensor in tensors_read(s) for s in before.body[self.at :])
         result = {
             "tensor": self.tensor,
@@ -127,8 +128,8 @@ class LayoutTransformation(Strategy):
             "readers": counted(readers, "statement"),
             "read": "reads" if readers == 1 else "read",
             "bytes": f"{prod(tensor.shape) * BYTES[tensor.dtype]} bytes",
-            "access": expression_text(old[0]),
-            "new_access": expression_text(new[0]),
+            "access": expression_text(shown[0]),
+            "new_access": expression_text(shown[1]),
         }
         for path, statement in walk(before):
             loops = loops_around(before, path)

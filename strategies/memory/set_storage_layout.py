@@ -34,7 +34,14 @@ from leir.edit import accesses, equation_paths, insert_at, loops_around, replace
 from leir.printer import expression_text
 from leir.syntax import Alloc, Program
 from strategies.base import BitExact, Fact, Level, Strategy, counted, flow_preserved, same_loops
-from strategies.layouts import Layout, StorageOp, folds_worth_trying, layouts_worth_trying, with_layout
+from strategies.layouts import (
+    Layout,
+    StorageOp,
+    folds_worth_trying,
+    layouts_worth_trying,
+    rewritten_alike,
+    with_layout,
+)
 from strategies.memories import WORDS, capacity, shape_text
 
 
@@ -50,14 +57,14 @@ class SetStorageLayout(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "{tensor} goes from {shape} to {new_shape}, and {access} becomes {new_access}.",
-        "{tensor} keeps {same_shape}, in another order: {access} becomes {new_access}.",
-        "{tensor} goes from {shape} to {new_shape}: {map}. Its {count} stay as they are.",
+        "{tensor} keeps {same_shape}, in another layout: {access} becomes {new_access}.",
+        "{tensor} goes from {shape} to {new_shape}: {map}. Nothing changes in its {count}.",
         "In {tensor}, {map}; {access} is written {new_access} from now on.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Its storage goes from {bytes} to {new_bytes}. Every read still finds the value of the same write: no bit "
         "changes.",
-        "It takes the same {same_bytes}, in another order. Nothing is copied, and no bit changes.",
+        "It takes the same {same_bytes}, in another layout. Nothing is copied, and no bit changes.",
     )
 
     tensor: str
@@ -86,7 +93,7 @@ class SetStorageLayout(Strategy):
         why = layout.why_not()
         yield Fact("layout-fits-the-shape", not why, why or layout.map_text())
         size, most = prod(layout.new_shape()), capacity(tensor.scope, tensor.dtype)
-        room = f"{shape_text(layout.new_shape())}, {WORDS[tensor.scope]} has room for {most} of {tensor.dtype}"
+        room = f"{shape_text(layout.new_shape())}; {WORDS[tensor.scope]} has room for {most} of {tensor.dtype}"
         yield Fact("size-fits", size <= most, room)
         if self.op == "fold":
             after = self.rewrite(program)
@@ -107,7 +114,7 @@ class SetStorageLayout(Strategy):
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         layout, old, new = self._layout(before), tensors(before)[self.tensor], tensors(after)[self.tensor]
-        own, moved = (list(dict.fromkeys(a for a in accesses(p) if a.tensor == self.tensor)) for p in (before, after))
+        own, moved = ([a for a in accesses(p) if a.tensor == self.tensor] for p in (before, after))
         sizes = [prod(tensor.shape) * BYTES[tensor.dtype] for tensor in (old, new)]
         owner = {"g": "", "s": " a block", "l": " a thread"}[old.scope]
         result = {
@@ -125,9 +132,10 @@ class SetStorageLayout(Strategy):
         else:
             result |= {"bytes": f"{sizes[0]} bytes{owner}", "new_bytes": f"{sizes[1]} bytes{owner}"}
         if own == moved:
-            result["count"] = counted(len(own), "access").replace("accesss", "accesses")
+            result["count"] = counted(len(set(own)), "access").replace("accesss", "accesses")
         else:
-            result |= {"access": expression_text(own[0]), "new_access": expression_text(moved[0])}
+            access, new_access = rewritten_alike(own, moved)
+            result |= {"access": expression_text(access), "new_access": expression_text(new_access)}
         if self.op == "pad" and self.by == 1 and old.scope == "s" and old.shape[self.axis] % 32 == 0:
             result["row"] = str(old.shape[self.axis])
         return {**result, **self._nearer(before, after)}

@@ -120,7 +120,7 @@ class SetStorageScope(Strategy):
         size = math.prod(_Move(program, tensor, place).shape)
         largest = capacity(self.scope, tensor.dtype)
         most = {
-            "g": f"{largest} are the most of a tensor",
+            "g": f"a tensor has at most {largest}",
             "s": f"a block has {largest * BYTES[tensor.dtype]} bytes",
             "l": f"a thread has {largest * BYTES[tensor.dtype]} bytes",
         }[self.scope]

@@ -48,13 +48,13 @@ class LoopBinding(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "{header} becomes {new_header}; below, {variable} is now written {new_variable}.",
-        "Loop {variable} is {new_kind} instead of {kind}, and its variable {new_variable}: {new_header}.",
+        "Loop {variable} is {new_kind} instead of {kind}, and its variable is {new_variable}: {new_header}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Each of the {extent} {units} runs {per_iteration}. What an iteration computes does not change, so every bit "
         "stays.",
-        "The {extent} iterations run as {units} of {axis}, in any order and at once; none reads what another writes "
-        "without a barrier between, so results keep their bits.",
+        "The {extent} iterations run as {units} of {axis}, in any order and at once; {apart}, so results "
+        "keep their bits.",
         "The {given_up} iterations run one after the other again, in one {unit_was}, and compute the same bits.",
     )
 
@@ -106,6 +106,11 @@ class LoopBinding(Strategy):
         if self.kind == "serial":
             return {**result, "unit_was": "thread" if is_thread(axis_of(loop)) else "block"}
         result |= {"axis": self.kind, "units": "threads" if is_thread(self.kind) else "blocks"}
+        result["apart"] = (
+            "where one reads what another writes, a barrier stands between"
+            if is_thread(self.kind)
+            else "none reads what another writes"
+        )
         around = _axes_around(before, self.path)
         if _axes_along(before, self.path):
             result.pop("per_iteration", None)

@@ -88,7 +88,7 @@ class LoopReorder(Strategy):
         "{near} of {accesses}. {exact}.",
         "Along the innermost loop, the accesses that stay in place or move by one element go from {near_before} to "
         "{near} of {accesses}. {sums} {add} up in another order, which changes roundings.",
-        "{exact}: no bit changes. Its loops are started {new_starts} times in all instead of {starts}.",
+        "{exact}: no bit changes. The loops are started {new_starts} times in all instead of {starts}.",
     )
 
     outer: Path

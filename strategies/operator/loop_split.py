@@ -54,7 +54,7 @@ class LoopSplit(Strategy):
         "Every {variable} below the loop becomes {index}, where {variable} now runs over {outer} blocks and {inner} "
         "over the {factor} iterations of a block. {divides}.",
         "Loop {variable} of {extent} becomes {outer} blocks of {factor}, and {variable} is written {index} below. The "
-        "last block has only {rest} of them: the guard {guard} cuts it short.",
+        "last block has only {rest} of its {factor} iterations: the guard {guard} cuts it short.",
         "{variable} becomes {index}: {variable} over {outer} blocks, {inner} over {factor} iterations. A tail of "
         "{rest} is left over, so the body runs under {guard}.",
     )

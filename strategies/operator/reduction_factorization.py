@@ -42,7 +42,7 @@ from leir.edit import (
     walk,
 )
 from leir.names import free_variables, substitute_each, unused_tensor, unused_variable, variables_around
-from leir.printer import equation_text, expression_text, header_text, statement_text
+from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import (
     Access,
     Alloc,
@@ -63,6 +63,7 @@ from leir.syntax import (
 from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
 from strategies.blocks import block_index, guarded, loops_of_nest, reorderable_accumulations, tail_guard
 from strategies.openings import a_loop
+from strategies.work import grouping_text
 
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 MOST = 1024  # parts that candidates propose
@@ -119,7 +120,7 @@ class ReductionFactorization(Strategy):
         yield Fact("result-lives-outside", outside, f"{self.tensor} {where} {loop.variable}")
         uses = sum(access.tensor == self.tensor for access in accesses(loop))
         times = counted(uses, "place")
-        evidence = f"{self.tensor} stands in {times} below {loop.variable}, one of them {statement_text(equation)}"
+        evidence = f"{self.tensor} stands in {times} below {loop.variable}, one of them {equation_text(equation)}"
         yield Fact(
             "result-is-not-used-inside", uses == 1, evidence if uses > 1 else evidence.replace("one of them ", "")
         )
@@ -132,8 +133,8 @@ class ReductionFactorization(Strategy):
         yield Fact("result-stays-in-place", not moving, evidence)
         free = self._equation_path(program) in reorderable_accumulations(program, self.path)
         dtype = tensors(program)[self.tensor].dtype
-        how = "may be regrouped" if free else f"are cut to {dtype} one by one, so that their order counts"
-        yield Fact("terms-may-be-regrouped", free, f"the terms of the {NAMES[equation.op]} {how}")
+        cut = f"the terms of the {NAMES[equation.op]} are cut to {dtype} one by one, so that their order counts"
+        yield Fact("terms-may-be-regrouped", free, grouping_text(equation) if free else cut)
 
     def rewrite(self, program: Program) -> Program:
         cut = self._cut(program)

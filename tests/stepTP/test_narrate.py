@@ -124,6 +124,22 @@ def test_a_section_has_eight_forms(section: Callable[[Context], tuple[Form, ...]
     assert max(len({tuple(part.text for part in form if part.text) for form in forms}) for forms in told) >= orders
 
 
+def test_what_stands_ahead_of_the_step_does_not_point_to_it() -> None:
+    back = re.compile(r"Beside it|Legal too|Also legal|as well\.|Left for later|Another way on|\) instead\.|, too\.")
+    told = [form for step in steps_of(SOFTMAX) for form in choice(context_of(step))]
+    ahead = [" ".join(part.text for part in form).partition("`") for form in told]
+    assert [text for text, _, _ in ahead if back.search(text)] == []
+    assert any(back.search(text) for _, _, text in ahead)
+
+
+def test_one_loop_is_no_loops() -> None:
+    text = "in A_8;out C_8;\nL^8_i[D_i=A_i+1.0;]\nL^8_i[C_i=D_i*A_i;]\n"
+    told = {part.text for step in steps_of(text) for form in state(context_of(step)) for part in form}
+    assert "Its loop is i of 8." in told
+    assert any(", in loop i of 8." in said for said in told)
+    assert [said for said in told if re.search(r"[Ll]oops (?:are )?i of", said)] == []
+
+
 def test_arguments_may_hold_braces() -> None:
     context = replace(context_of(steps_of(SOFTMAX)[0]), step=Step(strategy="loop_split", args={"of": "E_{i,j}"}))
     for form in choice(context):
@@ -177,7 +193,7 @@ def test_changed_lines_in_words(before: str, after: str, expected: str) -> None:
         ("L^{8,4}_{i,j}[D_i+=A_{i,j};]", "sums A_{i,j} over j into D"),
         ("L^8_i[S^{f32,l};L^4_j[S+=A_{i,j};]D_i=S;]", "sums A_{i,j} over j into S and sets D to S"),
         ("L^8_i[S=0.0;L^4_j[S+=A_{i,j};]D_i=S;]", "sets S to 0.0, sums A_{i,j} over j into S and has 1 more equation"),
-        ("L^{8,4}_{i,j}[S max=A_{i,j};]", "takes the maximum of A_{i,j} over i, j into S"),
+        ("L^{8,4}_{i,j}[S max=A_{i,j};]", "takes the maximum of A_{i,j} over i and j into S"),
     ],
 )
 def test_what_a_nest_does(nest: str, expected: str) -> None:
@@ -220,6 +236,26 @@ def test_what_a_step_makes_possible(text: str, step: str, expected: str | None) 
         parse_step(found.model_dump()).apply(after)
         with pytest.raises(Refused):
             parse_step(found.model_dump()).apply(before)
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "known"),
+    [
+        ("in A_{12,8,16};out C_{12,8,16};\nL^{12,8,16}_{i,j,k}[C_{i,j,k}=A_{i,j,k}+1.0;]\n",
+         "loop_split(path=(0), factor=3)", "loop_reorder(outer=(0,0,0), inner=(0,0,0,0))"),
+        ("in A_{12,8};out C_{12,8};\nL^{12,8}_{i,j}[C_{i,j}=A_{i,j}+1.0;]\n",
+         'cache_read_write(path=(0,0), tensor="A", scope="l", side="read")',
+         'loop_vectorization(path=(0,2), kind="vectorised")'),
+    ],
+)  # fmt: skip
+def test_a_loop_that_moved_makes_no_new_step(text: str, step: str, known: str) -> None:
+    before, taken = parse(text), parse_call(step)
+    after = parse_step(taken.model_dump()).apply(before).program
+    lines = changes(to_text(before), to_text(after))
+    assert known not in {
+        call_text(found) for key in map(str, range(8)) if (found := next_step(key, before, after, taken, lines))
+    }
+    parse_step(parse_call(known).model_dump()).apply(after)
 
 
 def test_what_is_not_there_is_found() -> None:
