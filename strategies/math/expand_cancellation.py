@@ -49,7 +49,7 @@ class ExpandCancellation(Algebraic):
         "{term} is at hand in the equation at {path}: added to {old} and taken away, it can be joined with its like"
         " there.",
         "If {old} had {beside} twice, with opposite effects, it would match other parts of the equation at {path}.",
-        "Nothing forbids to take {by} into {old} and out again: {bounds}.",
+        "Nothing forbids taking {by} into {old} and out again: {bounds}.",
         "The equation at {path} has {beside} in other parts, too: {old} can be written with it.",
         "A detour by {by} leaves the value of {old} as it is, and shows {by} in it.",
         "By itself {new} is longer than {old}. It is a step towards others, and harmless: {identity}.",

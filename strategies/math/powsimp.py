@@ -47,7 +47,7 @@ class Powsimp(OfFunctions):
         "A product of two functions hides in {old}, and the identity {identity} makes one of them: that saves "
         "{calls_saved}.",
         "Of the calls in {old}, {calls_saved} can go, by {identity}.",
-        "One over {negated} is an exponential itself, {new}, without a division.",
+        "One over {negated} is an exponential itself, and so {old} is {new}.",
         "The equation at {path} multiplies what could be added in the exponent, or under one root: {part}.",
         "Bounds make it safe to combine {of}: {bounds}.",
         "How often must {old} call a function? By {identity}, {calls_saved} less.",

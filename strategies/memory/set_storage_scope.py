@@ -127,7 +127,7 @@ class SetStorageScope(Strategy):
         taken = "" if self.scope == "g" else f" take {size * BYTES[tensor.dtype]} bytes"
         if size == 1:
             taken = taken.replace("take", "takes")
-        yield Fact("size-fits", size <= largest, f"{counted(size, 'element')} of {tensor.dtype}{taken}, {most}")
+        yield Fact("size-fits", size <= largest, f"{counted(size, 'element')} of {tensor.dtype}{taken}; {most}")
         after = self.rewrite(program)
         yield flow_preserved(program, after, same_loops(program, after), because=self._lifetime_text(program, after))
 
