@@ -14,6 +14,7 @@ where it was made: a build that was killed and started again leaves the same byt
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -267,6 +268,14 @@ def _read_entry(file: Path) -> Entry:
         raise RunError(f"{file}: damaged: remove it, and run the same build again") from None
 
 
+def is_published(folder: Path) -> bool:
+    """Whether a folder is a published one, rather than a run."""
+    try:
+        return "published_version" in json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return False
+
+
 def load_manifest(folder: Path) -> Manifest:
     """The manifest of a run's folder. Raises RunError where there is none that can be read."""
     file = folder / MANIFEST
@@ -277,6 +286,8 @@ def load_manifest(folder: Path) -> Manifest:
     except NotADirectoryError:
         raise RunError(f"{folder}: is a file: give the folder of a run, like runs/quickstart") from None
     except (ValidationError, UnicodeDecodeError):
+        if is_published(folder):
+            raise RunError(f"{folder}: is a published folder: give that of the build itself") from None
         raise RunError(f"{file}: damaged or of another version: build into a new folder") from None
 
 

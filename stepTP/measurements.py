@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from stepTP.config import Verify
 from stepTP.identity import tool_versions
-from stepTP.manifest import locked
-from stepTP.publish.published import identity_of, is_published
+from stepTP.manifest import is_published, locked
+from stepTP.publish.published import identity_of
 from stepTP.records import (
     Comparison,
     Machine,

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stepTP.filter import entropy
-from stepTP.manifest import RunError, intact, load_manifest
+from stepTP.manifest import RunError, intact, is_published, load_manifest
 from stepTP.narrate.variety import variety
-from stepTP.publish.published import is_published, published_rows
+from stepTP.publish.published import published_rows
 from stepTP.records import CONFIGS, ProgramRow, RefusalRow, RejectedRow, Row, StepRow, read_rows
 
 Shape = TypeVar("Shape", StepRow, ProgramRow, RejectedRow, RefusalRow)

@@ -22,10 +22,10 @@ def push(
     json: Json = False,
 ) -> None:
     """Publish a run: Parquet with features, splits and a card. Loads with `datasets.load_dataset`."""
-    from stepTP.manifest import load_manifest
+    from stepTP.manifest import is_published, load_manifest
     from stepTP.publish.folder import publish
     from stepTP.publish.hub import upload
-    from stepTP.publish.published import is_published, load_published
+    from stepTP.publish.published import load_published
 
     if (repo is None) == (dry_run is None):
         raise InputError("push: give either OWNER/NAME or --dry-run FOLDER")

@@ -14,8 +14,7 @@ def report(
     rows: Annotated[int, typer.Option(help="So many rows to browse, of each strategy in turn.", min=1)] = 400,
 ) -> None:
     """Write one HTML page on a run that needs no network: balance, errors, refusals, speed, rows to browse."""
-    from stepTP.manifest import write_whole
-    from stepTP.publish.published import is_published
+    from stepTP.manifest import is_published, write_whole
     from stepTP.report.page import page
 
     place = out or (Path(f"{run.name}.html") if is_published(run) else run / "report.html")

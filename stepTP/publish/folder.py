@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from stepTP.manifest import MANIFEST, Identity, load_manifest, write_whole
+from stepTP.manifest import MANIFEST, Identity, is_published, load_manifest, write_whole
 from stepTP.measurements import TABLE, read_measurements
 from stepTP.publish.features import columns_of, features_of
-from stepTP.publish.published import PublishedFile, PublishedManifest, is_published
+from stepTP.publish.published import PublishedFile, PublishedManifest
 from stepTP.records import CONFIGS, SCHEMA_VERSION, TABLES, MeasurementRow, RephrasingRow, Split, StepRow, json_schemas
 from stepTP.stats import run_rows
 from stepTP.tables import read_table

@@ -1,13 +1,12 @@
 """Reading a published folder: its manifest, and its rows as those of a run."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from stepTP.manifest import MANIFEST, Entry, Identity, RunError, intact, load_manifest
+from stepTP.manifest import MANIFEST, Entry, Identity, RunError, intact, is_published, load_manifest
 from stepTP.migrations import CannotMigrate
 from stepTP.records import CONFIGS, MeasurementRow, Row, RowError
 from stepTP.tables import read_table
@@ -33,14 +32,6 @@ class PublishedManifest(BaseModel):
     devices: tuple[str, ...]
     rows: dict[str, dict[str, int]]  # by config and split
     files: dict[str, PublishedFile]
-
-
-def is_published(folder: Path) -> bool:
-    """Whether a folder is a published one, rather than a run."""
-    try:
-        return "published_version" in json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        return False
 
 
 def load_published(folder: Path) -> PublishedManifest:

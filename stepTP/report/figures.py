@@ -7,8 +7,8 @@ from pathlib import Path
 
 from stepTP.draw import digest
 from stepTP.filter import entropy
-from stepTP.manifest import Identity
-from stepTP.publish.published import identity_of, is_published, measurements_of
+from stepTP.manifest import Identity, is_published
+from stepTP.publish.published import identity_of, measurements_of
 from stepTP.records import MeasurementRow, RefusalRow, RejectedRow, StepRow
 from stepTP.stats import run_rows
 from stepTP.verify.measure.speedup import BINS

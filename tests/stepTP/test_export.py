@@ -118,6 +118,9 @@ def test_what_the_filter_left_out_may_be_exported_too(tmp_path: Path, monkeypatc
     (tmp_path / "published").mkdir()
     with pytest.raises(RunError, match="no manifest"):
         list(unfiltered(tmp_path / "published"))
+    (tmp_path / "published" / "manifest.json").write_text('{"published_version": 1}')
+    with pytest.raises(RunError, match="is a published folder: give that of the build"):
+        list(unfiltered(tmp_path / "published"))
 
 
 def test_programs_in_another_spelling(small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,19 +131,20 @@ def test_a_server_that_is_not_there(steptp: Steptp, tmp_path: Path, program: Pat
 @pytest.mark.usefixtures("no_pool")
 def test_a_server_that_hangs_takes_no_longer_than_the_search_may(steptp: Steptp, tmp_path: Path, program: Path) -> None:
     over = threading.Event()
+    replied: list[bool] = []
 
     def hangs(_: object) -> tuple[int, str]:
-        over.wait(60)
+        replied.append(over.wait(600))
         return 200, GOOD
 
-    begun = time.monotonic()
     with standin(hangs) as server:
         told = ["search", program, "--policy", "llm", "--endpoint", server.url, "--model", "m", "--samples", "1"]
-        found = steptp.json(*told, "--seconds", "1", "--out", tmp_path / "r", code=1)
-        took = time.monotonic() - begun
-        over.set()
+        try:
+            found = steptp.json(*told, "--seconds", "1", "--out", tmp_path / "r", code=1)
+            assert not replied  # the search did not wait for it
+        finally:
+            over.set()
     assert found["ended"] == "the 1 seconds are over"
-    assert took < 50
     assert [state["number"] for state in found["states"]] == [0]
 
 
