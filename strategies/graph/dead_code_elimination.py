@@ -120,7 +120,9 @@ class DeadCodeElimination(Strategy):
             new: Origin(old, tuple(Variable(loop.variable) for loop in loops_around(program, old)))
             for new, old in zip(equation_paths(after), stay, strict=True)
         }
-        because = f"no read that stays gets a value of {listed(tensors_written(node))} from {path_text(self.path)}"
+        written = tensors_written(node)
+        what = f"gets a value of {listed(written)}" if written else "gets a value"
+        because = f"no read that stays {what} from {path_text(self.path)}"
         yield flow_preserved(program, after, origins, removed=removed, because=because)
 
     def rewrite(self, program: Program) -> Program:
@@ -132,6 +134,8 @@ class DeadCodeElimination(Strategy):
         if isinstance(node, Alloc):
             return result | {"declared": node.tensor}
         written = tensors_written(node)
+        if not written:
+            return result
         roles = tensors(before)
         unread = [t for t in written if roles[t].role == "temporary" and not _is_read_outside(before, self.path, t)]
         if len(unread) == len(written):
