@@ -55,7 +55,8 @@ class Registers:
         highest = next(unused) if block else ""
         inner = {each.access: Access(next(unused)) for each in all_inner(found.inner)}
         types = dtypes(program)
-        kept = [found.target.tensor, found.maximum.access.tensor, *(access.tensor for access in inner)]
+        statistics = [each.access.tensor for each in (found.maximum, found.total) if each is not None]
+        kept = [found.target.tensor, *statistics, *(access.tensor for access in inner)]
         kinds: list[DType] = [computing_type(types[tensor]) for tensor in kept]
         kind = strong(type_of(found.weights.score, types))
         for each in kinds:

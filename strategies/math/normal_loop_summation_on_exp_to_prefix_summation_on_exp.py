@@ -25,7 +25,7 @@ Inverse: none.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from leir.analysis.definitions import definitions_of
@@ -33,11 +33,11 @@ from leir.analysis.ranges import ranges
 from leir.analysis.reduction import accumulation_at, accumulations, why_not_reduction
 from leir.analysis.running import RunningMaximum, running_maximum
 from leir.analysis.softmax import may_be_exponential
-from leir.analysis.types import computing_type
+from leir.analysis.types import computing_type, promote
 from leir.edit import dtypes
 from leir.names import tensor_names, unused_tensor
 from leir.printer import expression_text, header_text
-from leir.syntax import MINUS_INFINITY, Binary, Call, Equation, Expr, Path, Program, Real, Select
+from leir.syntax import MINUS_INFINITY, Access, Binary, Call, Cast, DType, Equation, Expr, Path, Program, Real, Select
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at
 from strategies.prefixes import (
     declared,
@@ -138,12 +138,14 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
     def rewrite(self, program: Program) -> Program:
         scan, running = scan_at(program, self.path), unused_tensor(program)
         found = _found(program, self.path)
-        guarded = _may_be_infinite(program, found)
-        before = Binary("*", scan.element(running, -1), _factor(found, guarded))
+        guarded, types = _may_be_infinite(program, found), dtypes(program)
+        dtype = computing_type(types[scan.equation.target.tensor])
+        factor = _factor(found, guarded, _in_type(found.previous, dtype, types))
+        before = Binary("*", scan.element(running, -1), factor)
         so_far = Select(scan.has_earlier(), before, Real(0.0))
         now = Equation(scan.element(running, 0), "=", Binary("+", so_far, _weight(found, guarded)))
         after = scan.replaced(program, now, Equation(scan.equation.target, "=", scan.last(running)))
-        return declared(after, running, computing_type(dtypes(program)[scan.equation.target.tensor]), scan.shape())
+        return declared(after, running, dtype, scan.shape())
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         (running,) = tensor_names(after) - tensor_names(before)
@@ -173,9 +175,15 @@ def _may_be_infinite(program: Program, found: RunningMaximum) -> bool:
     return ranges(program).of(found.term, found.path).low == -math.inf
 
 
-def _factor(found: RunningMaximum, guarded: bool) -> Expr:
+def _in_type(maximum: Access, dtype: DType, types: Mapping[str, DType]) -> Expr:
+    """A maximum as it takes part in a rescaling: in the sum's type, where its own has fewer digits."""
+    own = computing_type(types[maximum.tensor])
+    return maximum if promote(own, dtype) == own else Cast(dtype, maximum)
+
+
+def _factor(found: RunningMaximum, guarded: bool, previous: Expr) -> Expr:
     """What rescales the sum so far; guarded: 1.0 where both maxima are equal, infinite ones too."""
-    power = Call("exp", (Binary("-", found.previous, found.current),))
+    power = Call("exp", (Binary("-", previous, found.current),))
     return Select(Binary("==", found.previous, found.current), Real(1.0), power) if guarded else power
 
 

@@ -42,7 +42,7 @@ from leir.analysis.reduction import (
     writes_apart,
 )
 from leir.analysis.softmax import NotFound, Softmax, follows, may_be_exponential, softmax_at
-from leir.analysis.types import computing_type, is_kept, strong, type_of
+from leir.analysis.types import computing_type, is_kept, promote, strong, type_of
 from leir.edit import accesses, dtypes, iterations_around, nested, statement_at, walk, without
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
 from leir.printer import equation_text, expression_text, header_text
@@ -271,6 +271,8 @@ class _Online:
         largest, total, new, held = (Access(name) for name in islice(unused, 4))
         highest = match.maximum.equation.target
         maximum_type, sum_type = types[highest.tensor], computing_type(types[match.target.tensor])
+        if promote(computing_type(maximum_type), sum_type) != computing_type(maximum_type):
+            maximum_type = sum_type  # or each rescaling would cost the sum digits
         value: Expr = match.value
         factor = _exp_less(largest, new, guarded)
         body: tuple[Stmt, ...] = (Alloc(new.tensor, maximum_type, "l", ()),)
