@@ -138,7 +138,7 @@ def test_stages(judge: Scorer, name: str) -> None:
 def test_a_report_has_facts_diagnostics_and_verdicts(judge: Scorer) -> None:
     legal = judge.score(reply(ONLINE), TASK)
     assert {fact.holds for fact in legal.facts} == {True}
-    assert legal.facts[0].name == "paths-are-nests-of-one-list"
+    assert legal.facts[0].name == "paths-are-of-one-equation-each"
     (verdict,) = legal.verification
     assert 0 < verdict.max_abs <= verdict.tolerance
     assert legal.bit_equal.code == "other-bits"
