@@ -17,6 +17,7 @@ from math import prod
 from leir.analysis.access import Tensor, tensors
 from leir.analysis.cost import cost
 from leir.analysis.kernels import BYTES, Kernel, axis_of, kernels
+from leir.analysis.nestforms import conjuncts
 from leir.analysis.strides import stride
 from leir.edit import accesses, variables_of, walk_enclosed, walk_expression
 from leir.syntax import Access, Binary, Call, Equation, Expr, Guard, Loop, Program, Select, Unary
@@ -129,20 +130,11 @@ def _operations(equation: Equation) -> int:
 def _asked(guards: tuple[Guard, ...], inside: tuple[Loop, ...]) -> int:
     """Instructions of guards in a thread: the copies of a loop that is written out share what lacks its variable."""
     total = 0
-    for condition in (part for guard in guards for part in _conjuncts(guard.condition)):
+    for condition in (part for guard in guards for part in conjuncts(guard.condition)):
         names = variables_of(condition)
         runs = prod(loop.extent for loop in inside if loop.variable in names or loop.kind not in ("U", "V"))
         total += runs * (1 + _instructions(condition))
     return total
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    match condition:
-        case Binary("&&", left, right):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield condition
 
 
 @lru_cache(maxsize=4096)
