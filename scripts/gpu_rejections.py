@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from stepTP.verify.devices import cuda_devices
 from stepTP.verify.pool import Failure, Pool
 
 VERIFY = "stepTP.verify.task.verify"
+ALONE = 4  # cases that are verified once more at a time, each in workers of its own
 
 
 def main() -> int:
@@ -40,9 +42,8 @@ def main() -> int:
     made = build(config, folder, options.workers)
     steps = made.rows["steps"] + sum(made.rejected.values())
     count = 0
-    with options.report.open("w", encoding="utf-8") as report:
-        for case in cases(folder):
-            found = {**case, "alone": alone(case, config, ("llvm", "cuda"))}
+    with options.report.open("w", encoding="utf-8") as report, ThreadPoolExecutor(ALONE) as threads:
+        for found in threads.map(lambda case: {**case, "alone": alone(case, config, ("llvm", "cuda"))}, cases(folder)):
             report.write(json.dumps(found) + "\n")
             report.flush()
             print("\n".join(shown(found)), flush=True)
