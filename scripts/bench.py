@@ -167,7 +167,9 @@ def whole(
     before, begun = os.times(), time.perf_counter()
     with (
         watch,
-        Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20, gpus=gpus, tasks=pipeline.TASKS) as pool,
+        Pool(
+            workers, config.verify.timeout_s, config.verify.memory_mb << 20, gpus=gpus, tasks=pipeline.TASKS, board=True
+        ) as pool,
     ):
         jobs = FirstVerdict(pool)
         build = Build(config, names, jobs)

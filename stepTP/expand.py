@@ -6,19 +6,32 @@ and no strategy's draws depend on another's.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from leir.analysis import polynomials
 from leir.canonical import state_id
-from leir.parser import parse
+from leir.parser import parse, parse_expression
 from leir.printer import to_text
 from leir.syntax import Program
 from stepTP.draw import digest
 from strategies.base import Applied, Refused, Strategy
 from strategies.catalog import strategy
+from strategies.index import LEVELS, modules
 
-polynomials.warm()  # once for all workers: they are forked from the process that imports this
+
+def warm() -> None:
+    """Loads what the first states need. A strategy that does not load is reported where it is asked."""
+    polynomials.warm()
+    parse_expression("0.0")
+    parse("in A_{1};out C_{1};\nL^{1}_i[C_i=A_i;]\n")
+    for name in (name for level in LEVELS for name in modules(level)):
+        with suppress(Exception):
+            strategy(name)
+
+
+warm()  # once for all workers: they are forked from the process that imports this
 
 
 def expand(payload: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from leir.canonical import state_id
@@ -26,6 +28,11 @@ from stepTP.frontend.size import TooManyOps, estimate
 from stepTP.frontend.source import text_of_module
 from stepTP.given.fit import CannotFit, fit
 from stepTP.structure import structure
+
+# What PyTorch imports at its first export, once for all workers: they are forked from the process that imports this.
+# It does no more than import: an export asks for a GPU, and a process that did cannot fork workers that use one.
+with suppress(ModuleNotFoundError):  # in another version it may have another name
+    import_module("torch.export._trace")
 
 
 def translate(payload: dict[str, Any]) -> dict[str, Any]:

@@ -304,7 +304,8 @@ def _make_shards(
     """Builds and writes the shards, several sources at once. The first error ends it, with whole shards only."""
     total, done = sum(len(sources) for sources in missing.values()), 0
     gpus = cuda_devices() if "cuda" in config.verify.targets else ()
-    with Pool(workers, config.verify.timeout_s, config.verify.memory_mb << 20, gpus=gpus, tasks=TASKS) as pool:
+    memory = config.verify.memory_mb << 20
+    with Pool(workers, config.verify.timeout_s, memory, gpus=gpus, tasks=TASKS, board=True) as pool:
         build = Build(config, names, pool, kept)
         threads = ThreadPoolExecutor(2 * pool.workers + 1)  # sources in flight: enough that no worker waits
         asked = {

@@ -1,8 +1,8 @@
-"""The process that workers are forked from: `python -m stepTP.verify.nursery CONTROL_FD PARENT_PID`.
+"""The process that workers are forked from: `python -m stepTP.verify.nursery CONTROL_FD PARENT_PID [board]`.
 
 It imports what tasks need once, and then makes a worker in milliseconds, not in the seconds of processor time that
 torch and tvm take to import; their memory is shared. It runs no task itself, has one thread, and initialises no CUDA,
-so that forking it is safe.
+so that forking it is safe. With `board`, its workers share one (`stepTP.verify.board`).
 
 A request on the control socket is {"modules", "core", "gpu"} with four descriptors: the worker's standard input,
 output and error, and the writing end of a pipe that hears the worker's process id at its start and its wait status at
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from stepTP.verify import kernel, worker
+from stepTP.verify.board import open_board
 
 PIPES = 4  # descriptors of a request
 STATUS = struct.Struct("<i")  # what the status pipe carries: the process id, then the wait status
@@ -40,6 +41,8 @@ _OOM_SCORE = "800"  # of 1,000: where the machine runs out of memory, workers go
 def main() -> None:
     control, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     kernel.adopt_orphans()
+    if "board" in sys.argv[3:]:
+        open_board()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent decides when it ends
         signal.signal(number, signal.SIG_IGN)
     woken, waker = os.pipe()

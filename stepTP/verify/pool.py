@@ -65,7 +65,8 @@ class Pool:
     """A fixed number of workers; see the module's description. Safe to use from several threads.
 
     `gpus`: as CUDA_VISIBLE_DEVICES calls them; each worker sees one of them. `tasks`: tasks whose modules are imported
-    before the first worker starts; those of others are when they are first asked for.
+    before the first worker starts; those of others are when they are first asked for. `board`: whether workers tell
+    each other what they made (`stepTP.verify.board`): only where all programs are ours.
     """
 
     def __init__(
@@ -76,13 +77,14 @@ class Pool:
         start_s: float = START_S,
         gpus: Sequence[str] = (),
         tasks: Sequence[str] = (),
+        board: bool = False,
     ) -> None:
         self.workers = worker_count(memory_bytes) if workers is None else workers
         if self.workers < 1:
             raise ValueError(f"a pool needs a worker, not {self.workers}")
         self._timeout_s, self._memory_bytes = timeout_s, memory_bytes
         modules = [_module_of(task) for task in tasks]
-        self._spawner = Spawner(self.workers, modules, gpus, memory_bytes, start_s)
+        self._spawner = Spawner(self.workers, modules, gpus, memory_bytes, start_s, board)
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._busy = 0  # threads whose job may come back

@@ -41,14 +41,16 @@ def delay(times: int) -> float:
 class Nursery:
     """The process that workers are forked from; `stepTP.verify.nursery` is what runs in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, board: bool) -> None:
+        """`board`: whether its workers share one."""
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
         environment.update(dict.fromkeys(_THREAD_COUNTS, "1"))
         self._errors = os.memfd_create("nursery")  # not a pipe, which nobody would empty
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
+            command = [sys.executable, "-m", "stepTP.verify.nursery", str(theirs.fileno()), str(os.getpid())]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "stepTP.verify.nursery", str(theirs.fileno()), str(os.getpid())],
+                [*command, *(["board"] if board else [])],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors,
                 env=environment, pass_fds=(theirs.fileno(),), start_new_session=True,
             )  # fmt: skip
@@ -86,9 +88,15 @@ class Spawner:
     """
 
     def __init__(
-        self, places: int, modules: Sequence[str], gpus: Sequence[str], memory_bytes: int, start_s: float
+        self,
+        places: int,
+        modules: Sequence[str],
+        gpus: Sequence[str],
+        memory_bytes: int,
+        start_s: float,
+        board: bool = False,
     ) -> None:
-        self._memory_bytes, self._start_s = memory_bytes, start_s
+        self._memory_bytes, self._start_s, self._board = memory_bytes, start_s, board
         self._gpus = tuple(gpus)
         self._claims = [claim_core() for _ in range(places)]
         self._lock = threading.Lock()
@@ -104,7 +112,7 @@ class Spawner:
         """A worker that is ready, and has a module imported. Raises PoolError where none can be had.
 
         `note` hears of every process while it starts, so that another thread can kill it; None where it is gone.
-        `apart`: in a nursery of its own, so that whatever befalls that befalls no other worker.
+        `apart`: in a nursery of its own, so that whatever befalls that befalls no other worker; it shares no board.
         """
         claim, why = self._claims[place], ""
         request = {
@@ -116,7 +124,7 @@ class Spawner:
             with self._lock:
                 if self._ended:
                     raise PoolError("the pool has ended")
-                nursery = Nursery() if apart or self._nursery is None else self._nursery
+                nursery = Nursery(self._board and not apart) if apart or self._nursery is None else self._nursery
                 if not apart:
                     self._nursery = nursery
                 modules = [name for name in dict.fromkeys((*self._modules, module)) if name not in self._unfit]

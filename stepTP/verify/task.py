@@ -16,9 +16,11 @@ What belongs to a source, and the outputs of programs that were verified here, i
 be made again from its key.
 """
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -27,6 +29,8 @@ from leir.lowering import NestSequence, compile_nests
 from leir.parser import parse
 from leir.syntax import Program
 from stepTP.verify.analysis import analyse
+from stepTP.verify.board import board
+from stepTP.verify.carry import packed, unpacked
 from stepTP.verify.compare import first_unlike, same_bits, significant
 from stepTP.verify.inputs import free_profile
 from stepTP.verify.power import measure
@@ -109,7 +113,29 @@ def verify_batch(payload: dict[str, Any], items: list[dict[str, Any]]) -> Iterat
 
 @lru_cache(maxsize=16)
 def prepared_trials(key: SourceKey) -> Trials:
-    """The draws of a source, with references and tolerances that have power. Raises Unverified where none have."""
+    """The draws of a source, with references and tolerances that have power. Raises Unverified where none have.
+
+    Where workers have a board, one of them makes the trials, and the others read them.
+    """
+    shared = board()
+    if shared is None:
+        return _made_trials(key)
+    name = json.dumps(astuple(key)).encode()
+    with nullcontext() if (found := shared.get(name)) else shared.making(name):
+        found = found or shared.get(name)
+        if found:
+            return unpacked(found)
+        try:
+            made = _made_trials(key)
+        except Unverified as error:
+            shared.put(name, packed(error))
+            raise
+        shared.put(name, packed(made))
+        return made
+
+
+def _made_trials(key: SourceKey) -> Trials:
+    """Raises as `prepared_trials`, which says what they are."""
     origin = origin_of(key)
     missed: tuple[str, ...] = ()
     for more, peaks in _MORE_DRAWS:

@@ -30,7 +30,7 @@ _ISL = threading.Lock()  # its library is for one thread of a process, as a work
 class FakePool:
     """Takes what `Pool` takes. Half of the sources fail somewhere; answers depend on the payload alone."""
 
-    def __init__(self, workers: int | None = None, *_limits: float, **_where: tuple[str, ...]) -> None:
+    def __init__(self, workers: int | None = None, *_limits: float, **_where: object) -> None:
         self.workers = workers or 1
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self._threads = ThreadPoolExecutor(self.workers)
