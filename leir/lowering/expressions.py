@@ -35,7 +35,7 @@ from leir.lowering.numbers import (
     wrapping,
     zero,
 )
-from leir.lowering.repetition import Nesting, is_harmless, is_rising, turned_right
+from leir.lowering.repetition import Nesting, is_harmless, is_rising, may_cancel, turned_right
 from leir.syntax import (
     Access,
     Binary,
@@ -56,6 +56,8 @@ _BINARY: dict[str, Callable[[TirExpr, TirExpr], TirExpr]] = {
     "<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ,
     "max": tirx.Max, "min": tirx.Min,
 }  # fmt: skip
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +267,10 @@ class _Lowering:
                 return _Value(truncated(op, a, b), dtype)
         if expression is self.accumulation and not is_float(dtype) and self.names.target != "script":
             return _Value(wrapping(op, a, b), dtype)
-        result = different(a, b) if op == "!=" else _BINARY[op](a, b)
+        if op in _OPPOSITE and self.names.target != "script" and may_cancel(expression):
+            result = tirx.Not(_BINARY[_OPPOSITE[op]](a, b))
+        else:
+            result = different(a, b) if op == "!=" else _BINARY[op](a, b)
         return _Value(result, "bool" if op in COMPARISONS else dtype)
 
     def is_narrow(self, expression: Expr, dtype: DType) -> bool:

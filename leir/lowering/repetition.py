@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from leir.analysis.affine import constant, interval
 from leir.analysis.types import COMPARISONS
+from leir.edit import walk_expression
 from leir.syntax import Access, Binary, Call, Cast, Expr, Integer, Real, Select, Unary, Variable, operands
 
 LEVELS = 3
@@ -94,6 +95,16 @@ def is_rising(expression: Expr) -> bool:
             return constant(expression) is not None
         case _:
             return all(is_rising(operand) for operand in operands(expression))
+
+
+def may_cancel(comparison: Expr) -> bool:
+    """Whether a comparison of index arithmetic has a variable twice, so that its terms may cancel.
+
+    TVM 0.27 takes `j+i-i>=8`, for j below 8, for a fact about what it guards, and then fails ("Divide by zero") on the
+    tensors that are read there. It takes no fact from `!(j+i-i<8)`.
+    """
+    found = [part for _, part in walk_expression(comparison) if isinstance(part, Variable)]
+    return len(set(found)) < len(found) and any(_is_index_arithmetic(side) for side in operands(comparison))
 
 
 def _compares(expression: Expr) -> bool:

@@ -46,6 +46,8 @@ EXACT: dict[str, str] = {
     "L^{16}_i[C_i=((J_i//3-2)//5%(-3)-1)//(J_i%2*2+1);D_i=abs(((M_i-7)//9-i)//4%1000-3)-abs(i-9);]",
     "lazy-select": "in A_{16},Y^{i32}_{16};out C_{16},D^{i32}_{16};"
     "L^{16}_i[C_i=if_then_else(i>0,A_{max(i-1,0)},0.0);D_i=if_then_else(Y_i!=0,100//if_then_else(Y_i!=0,Y_i,1),-1);]",
+    "terms-that-cancel": "in A_{16};out C_{16,4},D_{16};L^{16,4}_{i,j}[C_{i,j}=if_then_else(j+i-i>=4,A_i,1.0);]"
+    "L^{16}_i[D_i=if_then_else((i%3-i%3+i)*2<0||i-i>6,A_i,2.0);(i-i<0)[D_i=A_i;](i%16<i)[D_i=A_i;]]",
     "lazy-and": "in A_{16},I^{i64}_{16};out C_{16},D_{16};L^{16}_i[C_i=2.0;"
     "D_i=if_then_else(I_i<0||I_i>=16,-1.0,A_{I_i});"
     "(I_i>=0&&I_i<16&&A_{I_i}>0.0)[C_i=A_{I_i};]]",
