@@ -10,10 +10,11 @@ The identities, one a step; `by` is y, a temporary, a call or a sum that occurs 
 - `twice: term`: a sum gets the term with either sign: a+b = a+b+y-y
 - the same for a product or a quotient: a*b = a*b+y-y
 
-Legal when: a factor is finite and not zero, nor too close to it, a term is finite, by the ranges; nothing that is new
-overflows, for inputs of ordinary size; the two roundings that come with y are within what verification allows for the
-whole of the arithmetic around, and a term is not so large that digits are lost beside it. A product or quotient by
-itself has no room for them, several of them have.
+Legal when: the place computes in floats, for a detour of indices or counts leads nowhere; a factor is finite and not
+zero, nor too close to it, a term is finite, by the ranges; nothing that is new overflows, for inputs of ordinary size;
+the two roundings that come with y are within what verification allows for the whole of the arithmetic around, and a
+term is not so large that digits are lost beside it. A product or quotient by itself has no room for them, several of
+them have.
 
 Pays when: the factor or term meets its like in another part of the expression, so that together, collect,
 factorization or cancellation can follow.
@@ -27,6 +28,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from leir.analysis.terms import is_sum
+from leir.analysis.types import is_float
 from leir.edit import walk_expression
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, Expr, Program
@@ -78,7 +80,7 @@ class ExpandCancellation(Algebraic):
     @classmethod
     def forms(cls, setting: Setting) -> Iterator[Form]:
         expression = setting.expression
-        if not isinstance(expression, Binary):
+        if not isinstance(expression, Binary) or not is_float(setting.dtype):
             return
         kinds = ("+", "-") if expression.op in ("+", "-") else ("*", "/")
         within = setting.parent is not None and not setting.is_atom(setting.parent)
@@ -98,6 +100,9 @@ class ExpandCancellation(Algebraic):
 
     def facts(self, program: Program) -> Iterator[Fact]:
         yield from self.facts_of_place(program)
+        setting = self.setting(program)
+        evidence = f"{expression_text(setting.expression)} computes in {setting.dtype}"
+        yield Fact("place-is-a-float", is_float(setting.dtype), evidence)
         form, why = self.found(program)
         yield Fact("expression-is-at-hand", form is not None, why)
         yield from self.facts_of_form(program)
