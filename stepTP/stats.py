@@ -56,9 +56,9 @@ def statistics(folder: Path) -> dict[str, Any]:
         "bit_exact": sum(row.bit_exact for row in steps),
         "rejected": _count(rejected, lambda row: f"{row.stage}: {row.cause}"),
         "refusals": _count(refusals, lambda row: f"{row.strategy}: {row.facts[-1].name}"),
-        "verification": _errors(steps),
+        "verification": error_figures(steps),
         "reasoning": variety((row.strategy, row.reasoning) for row in steps),
-        "tokens": _tokens(steps),
+        "tokens": token_figures(steps),
     }
 
 
@@ -66,7 +66,7 @@ def _count(rows: Iterable[Shape], key: Callable[[Shape], str]) -> dict[str, int]
     return dict(sorted(Counter(key(row) for row in rows).items()))
 
 
-def _errors(steps: list[StepRow]) -> dict[str, dict[str, float]]:
+def error_figures(steps: Iterable[StepRow]) -> dict[str, dict[str, float]]:
     """The largest figures of all rows on each target: of its bound used, and of relative errors."""
     result: dict[str, dict[str, float]] = {}
     for row in steps:
@@ -79,7 +79,7 @@ def _errors(steps: list[StepRow]) -> dict[str, dict[str, float]]:
     return dict(sorted(result.items()))
 
 
-def _tokens(steps: list[StepRow]) -> dict[str, float]:
+def token_figures(steps: Iterable[StepRow]) -> dict[str, float]:
     """Means over the rows, and how much less compact LEIR is than the others (ratio of means)."""
     counted = [row.tokens for row in steps if row.tokens.leir is not None]
     result: dict[str, float] = {}

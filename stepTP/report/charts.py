@@ -4,8 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
-
-LEVELS = ("graph", "operator", "memory", "math")
+from statistics import fmean, median
 
 
 def bars(rows: Iterable[tuple[str, int, str, str]], most: int | None = None) -> str:
@@ -14,20 +13,29 @@ def bars(rows: Iterable[tuple[str, int, str, str]], most: int | None = None) -> 
     top = most or max((count for _, count, _, _ in found), default=1) or 1
     lines = "".join(
         f'<div class="bar {escape(kind)}" title="{escape(label)}: {count:,} {escape(note)}">'
-        f'<span class="label">{escape(label)}</span>'
-        f'<span class="track"><i style="width:{100 * count / top:.2f}%"></i></span>'
+        f'<span class="label">{name_text(label)}</span>'
+        f'<span class="track">{_filled(100 * count / top)}</span>'
         f'<span class="count">{count:,}</span><span class="note">{escape(note)}</span></div>'
         for label, count, note, kind in found
     )
     return f'<div class="bars">{lines}</div>'
 
 
-def histogram(values: Sequence[float], title: str, bins: int = 24, unit: str = "") -> str:
-    """A histogram with its median; the last bin takes what lies beyond the 99th percentile."""
+def _filled(percent: float) -> str:
+    return f'<i style="width:{percent:.2f}%"></i>' if percent else ""
+
+
+def name_text(name: str) -> str:
+    """A name as HTML that may be broken after its underscores."""
+    return escape(name).replace("_", "_<wbr>")
+
+
+def histogram(values: Sequence[float], title: str, bins: int = 24) -> str:
+    """A histogram with mean and median; the last bin takes what lies beyond the 99th percentile."""
     if not values:
         return ""
     ordered = sorted(values)
-    median, low = ordered[len(ordered) // 2], ordered[0]
+    middle, low = median(ordered), ordered[0]
     high = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
     step = (high - low) / bins or 1.0
     counts = Counter(min(bins - 1, int((value - low) / step)) for value in values)
@@ -35,17 +43,19 @@ def histogram(values: Sequence[float], title: str, bins: int = 24, unit: str = "
     columns = "".join(
         f'<rect x="{n * width / bins:.1f}" y="{height - height * counts[n] / top:.1f}" '
         f'width="{width / bins - 1:.1f}" height="{height * counts[n] / top:.1f}">'
-        f"<title>{low + n * step:.4g} to {low + (n + 1) * step:.4g}{unit}: {counts[n]:,}</title></rect>"
+        f"<title>{low + n * step:.4g} {f'to {low + (n + 1) * step:.4g}' if n < bins - 1 else 'and more'}: "
+        f"{counts[n]:,}</title></rect>"
         for n in range(bins)
         if counts[n]
     )
-    mark = min((median - low) / step / bins, 1) * width
+    mark = min((middle - low) / step / bins, 1) * width
+    end = f"{high:.4g}{' and more' if ordered[-1] > high else ''}"
     return (
-        f"<figure><figcaption>{escape(title)} <b>median {median:.4g}{unit}</b></figcaption>"
+        f"<figure><figcaption>{escape(title)}<b>mean {fmean(values):.4g}, median {middle:.4g}</b></figcaption>"
         f'<svg viewBox="0 0 {width} {height + 16}" class="histogram" role="img" aria-label="{escape(title)}">{columns}'
         f'<line x1="{mark:.1f}" x2="{mark:.1f}" y1="0" y2="{height}"/>'
-        f'<text x="0" y="{height + 13}">{low:.4g}{unit}</text>'
-        f'<text x="{width}" y="{height + 13}" text-anchor="end">{high:.4g}{unit}</text></svg></figure>'
+        f'<text x="0" y="{height + 13}">{low:.4g}</text>'
+        f'<text x="{width}" y="{height + 13}" text-anchor="end">{end}</text></svg></figure>'
     )
 
 
@@ -95,7 +105,7 @@ def grid(names: Sequence[tuple[str, str]], families: Sequence[str], counts: dict
     top = max(counts.values(), default=1)
     head = "".join(f'<th class="side"><span>{escape(family)}</span></th>' for family in families)
     body = "".join(
-        f'<tr class="{escape(level)}"><th>{escape(name)}</th>'
+        f'<tr class="{escape(level)}"><th>{name_text(name)}</th>'
         + "".join(
             f'<td title="{escape(name)}, {escape(family)}: {n:,}" '
             f'style="--shade:{math.sqrt(n / top):.3f}"{"" if n else " class=none"}></td>'

@@ -1,5 +1,6 @@
 """A small run that several files look at."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from leir.printer import to_text
 from stepTP import pipeline
 from stepTP.config import parse_config
 from stepTP.draw import digest
+from stepTP.records import StepRow, to_line
+from stepTP.stats import run_rows
 from stepTP.structure import structure
 from tests.stepTP.fakes import FakePool
 
@@ -45,4 +48,16 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "Pool", VariedPool)
         pipeline.build(CONFIG, folder, workers=1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def measured_run(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small run with two measurements."""
+    from tests.stepTP.test_publish import measurement
+
+    folder = tmp_path_factory.mktemp("measured") / "small"
+    shutil.copytree(small_run, folder)
+    steps = [row for row in run_rows(folder, "steps") if isinstance(row, StepRow)]
+    (folder / "measurements.jsonl").write_text("".join(to_line(measurement(row)) for row in steps[:2]))
     return folder

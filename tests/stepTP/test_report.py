@@ -1,9 +1,9 @@
 """The report of a run: figures that the rows give, one file that loads nothing, and rows that a browser shows."""
 
 import json
+import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,15 @@ import pytest
 
 from stepTP.commands.reporting import report
 from stepTP.commands.rows import describe_row
+from stepTP.manifest import load_manifest
 from stepTP.records import StepRow, to_line
 from stepTP.report.charts import bars, error_map, histogram
 from stepTP.report.difference import difference_of
-from stepTP.report.figures import chosen_rows, figures_of
+from stepTP.report.figures import Figures, chosen_rows, figures_of, step_rows
 from stepTP.report.marks import laid_out, side_by_side
 from stepTP.report.page import page
 from stepTP.stats import run_rows
-from tests.stepTP.test_publish import measurement
+from tests.stepTP.test_publish import measurement, timing
 
 BEFORE = "in A_{4,8};out C_4,D_4;\nL^{4,8}_{i,j}[C_i+=A_{i,j};]\nL^4_i[D_i=C_i*0.5;]\n"
 AFTER = "in A_{4,8};out C_4,D_4;\nL^4_i[M^{f32,l};M=0.0;L^8_j[M+=A_{i,j};]C_i=M;]\nL^4_i[D_i=C_i*0.75;]\n"
@@ -30,18 +31,14 @@ def steps(small_run: Path) -> list[StepRow]:
     return [row for row in run_rows(small_run, "steps") if isinstance(row, StepRow)]
 
 
-@pytest.fixture(scope="module")
-def measured_run(small_run: Path, steps: list[StepRow], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("measured") / "small"
-    shutil.copytree(small_run, folder)
-    (folder / "measurements.jsonl").write_text("".join(to_line(measurement(row)) for row in steps[:2]))
-    return folder
+def figures(run: Path) -> Figures:
+    return figures_of(run, step_rows(run))
 
 
 def rows_in(text: str) -> list[dict[str, Any]]:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert found
-    return json.loads(found[1])
+    return json.loads(found[1])["rows"]
 
 
 def test_programs_are_laid_out_without_loss(steps: list[StepRow]) -> None:
@@ -72,7 +69,7 @@ def test_a_terminal_shows_what_changes(steps: list[StepRow]) -> None:
 
 
 def test_figures_are_counted_from_the_rows(measured_run: Path, steps: list[StepRow]) -> None:
-    found = figures_of(measured_run)
+    found = figures(measured_run)
     assert {name: count for name, _, count, _ in found.strategies} == Counter(row.strategy for row in steps)
     assert dict(found.families) == Counter(row.source.family for row in steps)
     assert dict(found.depths) == Counter(str(row.depth) for row in steps)
@@ -82,15 +79,48 @@ def test_figures_are_counted_from_the_rows(measured_run: Path, steps: list[StepR
     assert sum(count for _, count, _ in found.refusals) == len(refused)
     assert sum(count for _, count in found.rejected) == sum(1 for _ in run_rows(measured_run, "rejected"))
     (tally,) = found.speedups.values()
-    assert dict(tally)["large-speedup"] == 2
-    assert found.slowest[0][2:] == (4.0, 2.0)
+    assert [(span, count) for name, span, count in tally if name == "large-speedup"] == [("2 to 5", 2)]
+    assert [(slow.where, slow.median_us, slow.speedup) for slow in found.slowest] == [("llvm on a test", 4.0, 2.0)] * 2
+    assert [name for name, _ in found.levels] == ["graph", "operator"]
     assert found.rarest[0][3] == min(count for _, _, count, _ in found.strategies)
 
 
+def test_the_slowest_program_is_named_once(measured_run: Path, steps: list[StepRow], tmp_path: Path) -> None:
+    """By the step whose speedup is known; a device that it was timed on is a program of its own."""
+    folder = tmp_path / "run"
+    shutil.copytree(measured_run, folder)
+    twin = steps[0].model_copy(update={"id": "0" * 16, "state_id_before": "f" * 64})
+    rows = [measurement(steps[0]), measurement(steps[1])]
+    rows.append(measurement(steps[0], id="m-cuda", target="cuda", timing=timing(9.0)))
+    rows.append(measurement(steps[2], timing=timing(99.0), sizes={"rows": 512}))
+    (folder / "measurements.jsonl").write_text("".join(map(to_line, rows)))
+    found = figures_of(folder, [twin, *steps]).slowest
+    assert [(slow.row, slow.median_us) for slow in found] == [
+        (steps[0].id, 9.0),
+        *sorted([(steps[0].id, 4.0), (steps[1].id, 4.0)]),
+    ]
+    assert {slow.speedup for slow in found} == {2.0}
+
+
+def test_the_rate_is_of_verified_steps(small_run: Path, steps: list[StepRow], tmp_path: Path) -> None:
+    """By the times of the shards; what the first shard holds was made before them."""
+    folder = tmp_path / "run"
+    shutil.copytree(small_run, folder)
+    shards = load_manifest(folder).shards
+    for name in shards:
+        os.utime(folder / name, (0, 100))
+    assert figures_of(folder, steps).rate is None
+    for number, name in enumerate(sorted(shards)):
+        os.utime(folder / name, (0, 100 + 10 * number))
+    later = sum(shards[name].counts.get("steps", 0) for name in sorted(shards)[1:])
+    assert figures_of(folder, steps).rate == later / (10 * (len(shards) - 1)) > 0
+    assert f"<b>{later / 30:.3g}</b><span>verified a second</span>" in page(folder)
+
+
 def test_rows_to_browse_are_of_every_strategy(measured_run: Path, steps: list[StepRow]) -> None:
-    figures = figures_of(measured_run)
-    names = {name for name, *_ in (*figures.slowest, *figures.rarest)}
-    few = chosen_rows(steps, figures, len(names) + 8)
+    found = figures(measured_run)
+    names = {*(slow.row for slow in found.slowest), *(name for name, *_ in found.rarest)}
+    few = chosen_rows(steps, found, len(names) + 8)
     assert len(few) == len(names) + 8
     assert names <= {row.id for row in few}
     assert {row.strategy for row in few} == {row.strategy for row in steps}
@@ -117,7 +147,7 @@ def test_text_of_a_row_is_no_markup(measured_run: Path, tmp_path: Path) -> None:
     assert "<t>" not in text
     assert "<" not in page(measured_run).split('id="data">')[1].split("</script>")[0]
     report(measured_run, out=tmp_path / "r.html", rows=5)
-    assert len(rows_in((tmp_path / "r.html").read_text())) <= len(figures_of(measured_run).rarest) + 5
+    assert len(rows_in((tmp_path / "r.html").read_text())) <= len(figures(measured_run).rarest) + 5
 
 
 def test_runs_that_differ(small_run: Path, measured_run: Path, tmp_path: Path) -> None:
@@ -144,25 +174,3 @@ def test_runs_that_differ(small_run: Path, measured_run: Path, tmp_path: Path) -
     assert found.examples == (f"steps {changed['id']}: reasoning",)
     assert found.made_with == ("seed: 4, 9",)
     assert [(a - b) for _, a, b in found.strategies] == [1]
-
-
-@pytest.mark.slow
-def test_a_browser_shows_the_row(measured_run: Path, steps: list[StepRow], tmp_path: Path) -> None:
-    """A real browser without a window: what its scripts make of the page, and that none of them fails."""
-    browser = next((found for name in ("chromium", "google-chrome", "chrome") if (found := shutil.which(name))), None)
-    if browser is None:
-        pytest.skip("no Chromium on this machine")
-    file = tmp_path / "page.html"
-    file.write_text(page(measured_run), encoding="utf-8")
-    row = steps[-1]
-    arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-                 "--enable-logging=stderr", "--virtual-time-budget=3000", "--dump-dom"]  # fmt: skip
-    done = subprocess.run(
-        [browser, *arguments, f"{file.as_uri()}#row={row.id}"], capture_output=True, text=True, timeout=120
-    )
-    assert "CONSOLE" not in done.stderr, done.stderr
-    assert f"<h3>Row {row.id}</h3>" in done.stdout
-    assert f"{len(steps)} of {len(steps)} rows" in done.stdout
-    assert done.stdout.count('<table class="diff">') == 1
-    assert done.stdout.count("<li>") == len(steps)
-    assert f'data-id="{row.id}" aria-current="true"' in done.stdout

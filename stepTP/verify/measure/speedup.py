@@ -30,6 +30,13 @@ class Bin:
     low: float
     high: float
 
+    @property
+    def range(self) -> str:
+        """In words."""
+        if self.low == 0:
+            return f"below {self.high:g}"
+        return f"{self.low:g} to {self.high:g}" if self.high < math.inf else f"{self.low:g} and above"
+
 
 BINS: tuple[Bin, ...] = tuple(
     Bin(rank, name, low, high)
@@ -58,11 +65,5 @@ def compare_timings(before: Timing, after: Timing) -> Comparison:
 
 def bins_table() -> str:
     """The bins as a Markdown table."""
-    rows = [f"| {b.rank} | `{b.name}` | {_range(b)} |" for b in BINS]
+    rows = [f"| {b.rank} | `{b.name}` | {b.range} |" for b in BINS]
     return "\n".join(("| rank | bin | latency before / latency after |", "|---|---|---|", *rows)) + "\n"
-
-
-def _range(found: Bin) -> str:
-    if found.low == 0:
-        return f"below {found.high:g}"
-    return f"{found.low:g} to {found.high:g}" if found.high < math.inf else f"{found.low:g} and above"
