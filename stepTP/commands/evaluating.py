@@ -156,7 +156,7 @@ def search(
     Run again with the same --out, it searches only where it has not; what a model has replied is not asked again. Where
     states are timed, PyTorch's eager and compiled modules are too.
     """
-    from stepTP.evaluate.page import SEARCH_COLUMNS, search_cells, search_page
+    from stepTP.evaluate.page import search_lines, search_page
     from stepTP.evaluate.questions import read_lines
     from stepTP.evaluate.searching import FOUND, Found, journal_of, keep, search_program, summarise_searches
     from stepTP.measurements import Request, Source, measure_compiled
@@ -223,7 +223,7 @@ def search(
     if json:
         print_json({"about": about, "searches": rows})
     else:
-        print_table(SEARCH_COLUMNS, [search_cells(row) for row in rows])
+        print_table(*search_lines(rows))
         print(f"\n{out / 'index.html'}")
 
 

@@ -1,5 +1,6 @@
 """An evaluation as one HTML page: tables and plots, no script, no network."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -8,12 +9,23 @@ from stepTP.evaluate.metrics import LABELS, RATES
 from stepTP.evaluate.plots import Bar, bars, lines, number
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1a202c; }
-table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .2rem .7rem; border-bottom: 1px solid #e2e8f0; }
-td { text-align: right; } td:first-child, th:first-child { text-align: left; } th { text-align: right; }
-svg { max-width: 100%; height: auto; margin: 1rem 0; } svg text { font: 12px system-ui, sans-serif; }
-svg .title { font-weight: 600; } .whisker, .axis { stroke: #1a202c; stroke-width: 1.2; fill: none; }
-.small { color: #4a5568; font-size: 13px; }
+:root { color-scheme: light dark; --bg: #fff; --ink: #1a202c; --soft: #4a5568; --line: #e2e8f0; --bar: #90cdf4; }
+@media (prefers-color-scheme: dark) { :root { --bg: #15171c; --ink: #e8eaef; --soft: #a3a9b5; --line: #31353e;
+  --bar: #2c5f8d; } }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: var(--ink);
+  background: var(--bg); }
+h1, p, li { overflow-wrap: anywhere; } .scroll { overflow-x: auto; } .soft { color: var(--soft); }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
+td { white-space: nowrap; vertical-align: top; } th { vertical-align: bottom; color: var(--soft); font-weight: 500; }
+td:first-child, th:first-child, .about td { text-align: left; padding-left: 0; }
+td:first-child, th:first-child { position: sticky; left: 0; background: var(--bg); }
+.about td { white-space: normal; overflow-wrap: anywhere; padding-right: 1.5rem; }
+svg { display: block; width: 100%; min-width: 560px; max-width: 720px; height: auto; margin: 1rem 0; }
+svg text { font: 12px system-ui, sans-serif; } svg text:not([fill]) { fill: var(--ink); }
+svg .title { font-weight: 600; } svg rect { fill: var(--bar); }
+.whisker, .axis { stroke: var(--ink); stroke-width: 1.2; fill: none; }
+.rule { stroke: var(--line); }
 """
 
 
@@ -21,17 +33,18 @@ def page(title: str, parts: Iterable[str]) -> str:
     """A whole document of parts that are HTML."""
     body = "\n".join(parts)
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
     )
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table of plain values."""
+    """An HTML table of plain values, which a narrow window scrolls."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in cells)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return _scrolled(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
 
 def shown(estimate: dict[str, Any], percent: bool = True) -> str:
@@ -48,18 +61,21 @@ def single_page(title: str, about: dict[str, Any], summary: dict[str, Any]) -> s
     """The page of `stepTP.evaluate.metrics.summarise`; `about` says what was evaluated and how."""
     rates = summary["rates"]
     named = [(LABELS[name], estimate) for name, estimate in rates.items()]
+    failures = list(summary["failures"].items())
     counts = f"{summary['answers']} answers to {summary['questions']} states of {summary['sources']} programs"
     errors = "".join(f"; {count} could not be judged ({kind})" for kind, count in summary["errors"].items())
     parts = [
         f"<p>{escape(counts + errors)}. Intervals: 95%, by resampling whole programs. A stage counts only after those "
         "before it; Equal Pass is a legal step whose program keeps every bit of the state before.</p>",
-        bars("How far answers get", [_bar(label, estimate) for label, estimate in named], 1.0),
+        _scrolled(bars("How far answers get", [_bar(label, estimate) for label, estimate in named], 1.0)),
         table(("stage", "share [95%]", "answers"), [(n, shown(e), e["count"]) for n, e in named]),
         "<h2>By family</h2>",
-        bars(
-            "Equal, by family",
-            [_bar(name, f["rates"]["equal"], f"of {f['answers']}") for name, f in summary["families"].items()],
-            1.0,
+        _scrolled(
+            bars(
+                "Equal, by family",
+                [_bar(name, f["rates"]["equal"], f"of {f['answers']}") for name, f in summary["families"].items()],
+                1.0,
+            )
         ),
         table(
             ("family", "answers", *(LABELS[name] for name in RATES)),
@@ -76,9 +92,10 @@ def single_page(title: str, about: dict[str, Any], summary: dict[str, Any]) -> s
         f"<p>Entropy: {summary['strategies']['entropy_bits_claimed']} bits of what was claimed, "
         f"{summary['strategies']['entropy_bits_accepted']} of what was accepted.</p>",
         "<h2>Where answers fall first</h2>",
-        table(("stage: code", "answers"), list(summary["failures"].items())[:40]),
+        table(("stage: code", "answers"), failures[:40]) if failures else "<p>None fell.</p>",
     ]
-    if samples := summary["samples"]:
+    samples = summary["samples"]
+    if samples.get("a_question", 1) > 1:
         rows = [(name.replace("_", " "), shown(e)) for name, e in samples.items() if isinstance(e, dict)]
         parts += [f"<h2>{samples['a_question']} samples a state</h2>", table(("", "share [95%]"), rows)]
     if speed := summary["speedup"]:
@@ -88,59 +105,88 @@ def single_page(title: str, about: dict[str, Any], summary: dict[str, Any]) -> s
     if summary["tokens"]:
         rows = [(name, shown(estimate, False)) for name, estimate in summary["tokens"].items()]
         parts += ["<h2>A reply's tokens and seconds, mean</h2>", table(("", "[95%]"), rows)]
-    parts.append(f"<h2>What was evaluated</h2>{table(('', ''), sorted((k, v) for k, v in about.items()))}")
-    return page(title, parts)
+    return page(title, [*parts, _about(about)])
 
 
 def search_page(title: str, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     """The page of `stepTP.evaluate.searching.summarise_searches`."""
+    found = [e for row in rows for e in row["families"].values()]
+    most = max((value for e in found for value in (e["value"], e["high"]) if value is not None), default=None)
+    totals = Counter[str]()
+    for row in rows:
+        totals.update(row["strategies"])
+    strategies = sorted(totals, key=lambda name: (-totals[name], name))
     parts = [
         "<p>Speedups are over the source's own program unless another baseline is named; a search that finds nothing "
         "better has 1. Means are over programs, intervals 95% by resampling them. Efficiency: steps on the way to the "
         "best state, of all that were proposed.</p>",
-        bars(
-            "Best speedup over the source, geometric mean",
-            [_bar(row["name"], row["best"]["geometric_mean"]) for row in rows],
-            percent=False,
+        _scrolled(
+            bars(
+                "Best speedup over the source, geometric mean",
+                [_bar(row["name"], row["best"]["geometric_mean"]) for row in rows],
+                percent=False,
+            )
         ),
-        lines("Best speedup so far, geometric mean", [(row["name"], row["curve"]) for row in rows], "evaluations"),
-        search_table(rows),
+        _scrolled(
+            lines("Best speedup so far, geometric mean", [(row["name"], row["curve"]) for row in rows], "evaluations")
+        ),
+        table(*search_lines(rows)),
         "<h2>By family</h2>",
-        *(bars(row["name"], [_bar(family, e) for family, e in row["families"].items()], percent=False) for row in rows),
-        "<h2>Strategies</h2>",
         *(
-            f"<h3>{escape(row['name'])}</h3>"
-            + table(
-                ("strategy", "steps", "on the best way"),
-                [(name, count, row["strategies_on_best"].get(name, 0)) for name, count in row["strategies"].items()],
+            _scrolled(
+                bars(row["name"], [_bar(family, e) for family, e in row["families"].items()], most, percent=False)
             )
             for row in rows
         ),
-        f"<h2>What was evaluated</h2>{table(('', ''), sorted(about.items()))}",
+        "<h2>Strategies</h2>",
+        "<p>Steps that were taken, and in brackets those on the way to the best state.</p>",
+        table(("strategy", *(row["name"] for row in rows)), [_taken(name, rows) for name in strategies]),
+        _about(about),
     ]
     return page(title, parts)
 
 
-SEARCH_COLUMNS = (
-    "search / policy / objective", "programs", "best, geometric mean", "mean", "most", "improved", "mean of states",
-    "over eager", "over compiled", "efficiency", "depth", "evaluations", "measurements", "tokens", "seconds",
-)  # fmt: skip
+def _taken(strategy: str, rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The line of a strategy: of each search how often it was taken."""
+    counts = ((row["strategies"].get(strategy, 0), row["strategies_on_best"].get(strategy, 0)) for row in rows)
+    return [strategy, *(f"{steps} ({best})" if best else f"{steps or ''}" for steps, best in counts)]
 
 
-def search_cells(row: dict[str, Any]) -> tuple[object, ...]:
-    """The columns of a search's figures."""
-    return (
-        row["name"], row["programs"], shown(row["best"]["geometric_mean"], False), shown(row["best"]["mean"], False),
-        row["best"]["most"], shown(row["best"]["improved"]), shown(row["mean_of_states"], False),
-        shown(row["over_eager"], False), shown(row["over_compiled"], False), shown(row["efficiency"]),
-        shown(row["depth"], False), row["evaluations"], row["measurements"],
-        "" if row["tokens"] is None else row["tokens"], row["seconds"],
-    )  # fmt: skip
+def search_lines(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """The figures of searches: a header with a column a search, and a line a figure that one of them has."""
+    figures: list[tuple[str, list[object]]] = [
+        ("programs", [row["programs"] for row in rows]),
+        ("best, geometric mean", [shown(row["best"]["geometric_mean"], False) for row in rows]),
+        ("best, mean", [shown(row["best"]["mean"], False) for row in rows]),
+        ("best of all", [number(row["best"]["most"], False) for row in rows]),
+        ("improved", [shown(row["best"]["improved"]) for row in rows]),
+        ("mean of states", [shown(row["mean_of_states"], False) for row in rows]),
+        ("over eager", [shown(row["over_eager"], False) for row in rows]),
+        ("over compiled", [shown(row["over_compiled"], False) for row in rows]),
+        ("efficiency", [shown(row["efficiency"]) for row in rows]),
+        ("depth", [shown(row["depth"], False) for row in rows]),
+        ("evaluations", [row["evaluations"] for row in rows]),
+        ("measurements", [row["measurements"] for row in rows]),
+        ("tokens", ["" if row["tokens"] is None else row["tokens"] for row in rows]),
+        ("seconds", [row["seconds"] for row in rows]),
+    ]
+    lines = [[name, *map(str, values)] for name, values in figures]
+    return ["search / policy / objective", *(row["name"] for row in rows)], [line for line in lines if any(line[1:])]
 
 
-def search_table(rows: Sequence[dict[str, Any]]) -> str:
-    """The figures of searches, a line each."""
-    return table(SEARCH_COLUMNS, [search_cells(row) for row in rows])
+def _scrolled(html: str) -> str:
+    return f'<div class="scroll">{html}</div>'
+
+
+def _about(about: dict[str, Any]) -> str:
+    """What was evaluated: what was asked for, without what was left open."""
+    said = {True: "yes", False: "no"}
+    rows = [
+        (name, said[value] if isinstance(value, bool) else value)
+        for name, value in sorted(about.items())
+        if value not in (None, "", (), [])
+    ]
+    return f"<h2>What was evaluated</h2><div class=about>{table(('', ''), rows)}</div>"
 
 
 def _bar(label: str, estimate: dict[str, Any], note: str = "") -> Bar:

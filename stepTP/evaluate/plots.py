@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-BAR, GAP, LABEL, WIDTH = 18, 8, 190, 720
+BAR, GAP, WIDTH = 18, 8, 720
+LETTER = 6.8  # the width of a letter at most, in the mean over a label
 FILL = "#90cdf4"
-COLOURS = ("#2b6cb0", "#c05621", "#2f855a", "#6b46c1", "#b7791f", "#97266d")
+COLOURS = ("#3182ce", "#dd6b20", "#38a169", "#805ad5", "#b7791f", "#d53f8c")  # to be read on white and on black
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,36 +25,37 @@ def bars(title: str, entries: Sequence[Bar], largest: float | None = None, perce
     """Horizontal bars, with a whisker over each interval. `largest`: where the axis ends; the largest value if None."""
     shown = [value for bar in entries for value in (bar.value, bar.high) if value is not None]
     end = largest or max(shown, default=1.0) or 1.0
-    scale = (WIDTH - LABEL - 130) / end
+    left = 16 + LETTER * max((len(bar.label) for bar in entries), default=0)
+    scale = (WIDTH - left - 130) / end
     height = 30 + len(entries) * (BAR + GAP)
     parts = [_head(height, title), f'<text x="0" y="14" class="title">{escape(title)}</text>']
     for n, bar in enumerate(entries):
         top = 26 + n * (BAR + GAP)
         middle = top + BAR / 2
-        parts.append(f'<text x="{LABEL - 8}" y="{middle + 4}" text-anchor="end">{escape(bar.label)}</text>')
+        parts.append(f'<text x="{left - 8:.1f}" y="{middle + 4}" text-anchor="end">{escape(bar.label)}</text>')
         if bar.value is None:
-            parts.append(f'<text x="{LABEL}" y="{middle + 4}">no data</text>')
+            parts.append(f'<text x="{left:.1f}" y="{middle + 4}">no data</text>')
             continue
-        parts.append(f'<rect x="{LABEL}" y="{top}" width="{bar.value * scale:.1f}" height="{BAR}" fill="{FILL}"/>')
+        parts.append(f'<rect x="{left:.1f}" y="{top}" width="{bar.value * scale:.1f}" height="{BAR}" fill="{FILL}"/>')
         if bar.low is not None and bar.high is not None:
-            low, high = LABEL + bar.low * scale, LABEL + bar.high * scale
+            low, high = left + bar.low * scale, left + bar.high * scale
             parts.append(
                 f'<path class="whisker" d="M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 4}v8"/>'
                 f'<path class="whisker" d="M{high:.1f} {middle - 4}v8"/>'
             )
         text = number(bar.value, percent) + (f"  {bar.note}" if bar.note else "")
-        right = LABEL + max(bar.value, bar.high or 0.0) * scale + 6
+        right = left + max(bar.value, bar.high or 0.0) * scale + 6
         parts.append(f'<text x="{right:.1f}" y="{middle + 4}">{escape(text)}</text>')
     return "".join((*parts, "</svg>"))
 
 
 def lines(title: str, series: Sequence[tuple[str, Sequence[tuple[float, float]]]], along: str) -> str:
-    """Lines through points (x, y), with the range of both axes; `along` names x."""
+    """Lines through points (x, y), over the range of both axes; `along` names x. Empty where there is no point."""
     points = [point for _, line in series for point in line]
     if not points:
         return ""
     left, right = min(x for x, _ in points), max(x for x, _ in points)
-    low, high = min(0.0, *(y for _, y in points)), max(y for _, y in points)
+    low, high = min(y for _, y in points), max(y for _, y in points)
     wide, tall = WIDTH - 120, 220
 
     def place(x: float, y: float) -> str:
@@ -62,16 +64,20 @@ def lines(title: str, series: Sequence[tuple[str, Sequence[tuple[float, float]]]
 
     parts = [_head(tall + 60 + 18 * len(series), title), f'<text x="0" y="14" class="title">{escape(title)}</text>']
     parts.append(f'<path d="M50 30V{30 + tall}H{50 + wide}" class="axis"/>')
-    for value, y in ((high, 36), (low, 30 + tall)):
-        parts.append(f'<text x="44" y="{y}" text-anchor="end">{value:.3g}</text>')
+    for value in (low, (low + high) / 2, high) if high > low else (low,):
+        y = float(place(left, value).split(",")[1])
+        parts.append(f'<path d="M50 {y}H{50 + wide}" class="rule"/>')
+        parts.append(f'<text x="44" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>')
     parts.append(f'<text x="50" y="{46 + tall}">{left:g}</text>')
     parts.append(f'<text x="{50 + wide}" y="{46 + tall}" text-anchor="end">{right:g} {escape(along)}</text>')
     for n, (name, line) in enumerate(series):
         colour = COLOURS[n % len(COLOURS)]
-        parts.append(
-            f'<polyline points="{" ".join(place(*p) for p in line)}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        )
-        parts.append(f'<text x="50" y="{66 + tall + 18 * n}" fill="{colour}">{escape(name)}</text>')
+        dashes = f' stroke-dasharray="{6 - n % 3} {3 * (n % 3)}"' if n % 3 else ""  # lines may lie on one another
+        stroke = f'fill="none" stroke="{colour}" stroke-width="2"{dashes}'
+        parts.append(f'<polyline points="{" ".join(place(*p) for p in line)}" {stroke}/>')
+        middle = 62 + tall + 18 * n
+        parts.append(f'<path d="M50 {middle}h28" {stroke}/>')
+        parts.append(f'<text x="86" y="{middle + 4}" fill="{colour}">{escape(name)}</text>')
     return "".join((*parts, "</svg>"))
 
 
