@@ -43,7 +43,9 @@ CHANGE = (
 EFFECT = (
     "The expression took {operations_before} and takes {operations_after} now; nothing else of the program changes.",
     "The value is the same for real numbers; in {dtype} its roundings may differ, within what verification allows.",
+    "Loops, tensors and guards stay as they are; one expression has another form.",
 )
+INTEGERS = ("In {integers}, nothing is rounded, and nothing overflows: every bit stays.",)
 SAVED = ("It saves {saved} in each of {times} iterations, {saved_in_all} in all.",)
 ADDED = (
     "Each of {times} iterations computes {added} more, {added_in_all} in all: what this prepares has to save more.",
@@ -67,7 +69,12 @@ class Algebraic(Strategy):
 
     @classmethod
     def candidates(cls, program: Program) -> "Iterator[Algebraic]":
-        for setting in settings(program):
+        yield from cls.candidates_at(program)
+
+    @classmethod
+    def candidates_at(cls, program: Program, path: Path | None = None) -> "Iterator[Algebraic]":
+        """The candidates in one equation, or in all."""
+        for setting in settings(program, path):
             for form in _distinct(cls, setting)[0]:
                 yield cls(path=setting.place.path, within=setting.place.within or (), **form.arguments)
 
@@ -79,6 +86,11 @@ class Algebraic(Strategy):
     def arguments(self) -> dict[str, str]:
         """The arguments that name the form."""
         return {name: str(value) for name, value in self if name not in ("path", "within")}
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The expressions that the step is about, as its arguments name them."""
+        return tuple(self.arguments.values())
 
     def setting(self, program: Program) -> Setting:
         """The expression at the step's place, which `facts_of_place` has found."""
@@ -130,7 +142,7 @@ class Algebraic(Strategy):
             "old": expression_text(setting.expression),
             "new": expression_text(form.new),
             "identity": form.identity,
-            "dtype": setting.dtype,
+            "dtype" if is_float(setting.dtype) else "integers": setting.dtype,
             **gains(before, self.path, self.within, form.new),
             **form.arguments,
         }

@@ -92,11 +92,14 @@ class Setting:
         return lambda expression: value_of(expression, known, found, self.place.path)
 
 
-def settings(program: Program) -> Iterator[Setting]:
-    """Every arithmetic expression in the value of an equation, subscripts left out, in the order of the text."""
+def settings(program: Program, at: Path | None = None) -> Iterator[Setting]:
+    """Every arithmetic expression in the value of an equation, subscripts left out, in the order of the text.
+
+    `at`: the path of the only equation that is looked at.
+    """
     kinds = Kinds(dtypes(program))
     for path, node in walk(program):
-        if isinstance(node, Equation):
+        if isinstance(node, Equation) and at in (None, path):
             for within, expression, parent in _computed(node.value, (1,), None):
                 dtype = _computes_in(expression, kinds)
                 if dtype is not None:

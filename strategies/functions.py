@@ -30,6 +30,8 @@ from strategies.openings import an_equation
 from strategies.splits import Part, part_at, parts, roundings
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
+_OF_TWO = ("sum", "difference", "product", "quotient")  # what identities take apart, or join, end in these words
+_OF_FACTORS = ("exp-of-sum", "root-of-product")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,20 @@ class OfFunctions(Strategy):
         """The forms that an expression can take, in a fixed order."""
         raise NotImplementedError
 
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The expressions that the step is about, as its arguments name them."""
+        return self.of, self.other
+
     @classmethod
     def candidates(cls, program: Program) -> "Iterator[OfFunctions]":
+        yield from cls.candidates_at(program)
+
+    @classmethod
+    def candidates_at(cls, program: Program, at: Path | None = None) -> "Iterator[OfFunctions]":
+        """The candidates in one equation, or in all."""
         for path, part in parts(program):
-            if not calls(part.expression):
+            if at not in (None, path) or not calls(part.expression):
                 continue
             for identity, of, other in _distinct(cls, View(program, path, part)):
                 yield cls(path=path, within=part.within, identity=identity, of=of, other=other)
@@ -180,9 +192,13 @@ class OfFunctions(Strategy):
             "dtype": part.dtype,
             **gains(before, self.path, self.within, form.new),
         }
-        result["negated" if form.identity == "exp-of-negative" else "part"] = self.of
+        if form.identity == "exp-of-negative":
+            result["negated"] = self.of
+        elif form.identity.endswith(_OF_TWO):
+            result["part"] = self.of
         if self.other:
             result["other"] = self.other
+            result |= {"partner": self.other} if form.identity in _OF_FACTORS else {}
         named = dict.fromkeys((*form.positive, *form.normal))
         bounds = [f"{expression_text(each)} is in {view.range_of(each)}" for each in named]
         if bounds:
@@ -211,7 +227,7 @@ def _positive(view: View, form: Form) -> Fact:
         if bounds.nan or bounds.low <= 0:
             return Fact("arguments-are-positive", False, f"{text}, and may not be positive")
         shown.append(text)
-    return Fact("arguments-are-positive", True, "; ".join(shown) or "the identity holds for any sign")
+    return Fact("arguments-are-positive", True, "; ".join(shown) or "none has to be: the identity holds for any sign")
 
 
 def _normal(view: View, form: Form) -> Fact:

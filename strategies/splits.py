@@ -34,7 +34,7 @@ from leir.syntax import (
     operands,
     reads,
 )
-from strategies.base import Fact, Strategy, listed, path_text
+from strategies.base import Fact, Refused, Strategy, listed, path_text
 from strategies.openings import an_equation
 
 
@@ -58,15 +58,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a split is good for. `kind`: which of the uses; `what`: the strategy that can follow, and why.
+    """What a split is good for. `kind`: which of the uses; `what`: what can follow, and why.
 
-    `other`: the term, loops or expression that the use is about; `at`: where that is computed already.
+    `other`: the term, loops or expression that the use is about; `at`: where that is computed already. `next`: the
+    strategy of a step that must be legal then, about the expression `about`; empty where no one step does it.
     """
 
     kind: str
     what: str
     other: str = ""
     at: Path = ()
+    next: str = ""
+    about: str = ""
 
 
 class Split(Strategy):
@@ -134,7 +137,10 @@ class Split(Strategy):
         assert value is not None
         use = self.use(program, part, value)
         yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else self.no_use())
+        assert use is not None
         yield from self.bounds(program, part, value)
+        if use.next:
+            yield _what_follows(self.rewrite(program), self.path, use)
 
     def rewrite(self, program: Program) -> Program:
         part, value = self.taken(program)
@@ -158,6 +164,34 @@ class Split(Strategy):
             "equation": equation_text(statement_at(after, self.path)),
             "dtype": part.dtype,
         }
+
+
+def _what_follows(after: Program, path: Path, use: Use) -> Fact:
+    """That the step which a split prepares is legal in the equation once it is taken."""
+    from strategies.algebra import Algebraic
+    from strategies.catalog import strategy  # these import this module
+    from strategies.functions import OfFunctions
+
+    following = strategy(use.next)
+    assert issubclass(following, Algebraic | OfFunctions)
+    evidence = f"after it, {use.next} finds no {use.about} to take"
+    for step in following.candidates_at(after, path):
+        if not any(_is_factor(use.about, operand) for operand in step.operands):
+            continue
+        try:
+            step.apply(after)
+        except Refused as why:
+            evidence = f"{use.next} by {use.about} would be refused after it: {why.fact.name} would not hold"
+        else:
+            return Fact("next-step-is-legal", True, f"{use.next} by {use.about} is legal after it")
+    return Fact("next-step-is-legal", False, evidence)
+
+
+def _is_factor(text: str, product: str) -> bool:
+    """Whether an expression is a factor of another, or all of it; both as text."""
+    from leir.parser import parse_expression
+
+    return bool(product) and text in map(expression_text, factors(parse_expression(product)))
 
 
 def part_at(program: Program, path: Path, within: Path) -> tuple[Part | None, str]:

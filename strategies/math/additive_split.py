@@ -3,14 +3,15 @@
     Before    f(x)
     After     f((x-y)+y)
 
-By itself this saves nothing: it is a step on the way, and says to what. `y` is a factor of what `x` divides, so that
-both can be cancelled by it; or `y` is a factor of another term, and can be taken out of both; or `x` is an exponent,
-and `exp(y)` does not change in the loops that are summed over; or `x-y` is computed elsewhere already.
+By itself this saves nothing: it is a step on the way, and says to what. `x` is an exponent, and `exp(y)` does not
+change in the loops that are summed over; or `x-y` is computed elsewhere already.
 
 Legal when: both are finite, and so is their difference; the difference is not so much larger than `x` that digits are
 lost; and the roundings that are added are spare at this place. Inputs are taken to be finite and of ordinary size.
 
 Pays when: the step that it prepares does.
+
+Leads to: expand_powsimp, common_subexpression_elimination.
 
 Inverse: cancellation.
 """
@@ -31,11 +32,9 @@ from strategies.splits import (
     Part,
     Split,
     Use,
-    factors,
     firsts_of_rows,
     is_fixed,
     loop_names,
-    other_products,
     reduced_over,
     roundings,
 )
@@ -46,18 +45,18 @@ class AdditiveSplit(Split):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{part} in the equation at {path} and {value} belong together, but not in this form. With {value} "
-        "taken away and added again they do: it prepares {use}.",
+        "{part} in the equation at {path} does not show {value}. Taken away and added again, {value} stands there: "
+        "it prepares {use}.",
         "To what end take {value} from {part} and give it back? It prepares {use}.",
         "{value} can be read at {path} as it stands, and {part} split by it prepares {use}.",
-        "Nothing is gained yet by writing {part} as a sum of {value} and a rest. The next step gains: {use}.",
-        "{denominator} divides {value}, and may be written as {value} and a rest, so that {value} shows in "
-        "the numerator and in the denominator. This prepares {use}.",
+        "Nothing is gained yet by writing {part} as a sum of {value} and a rest. What it is for: {use}.",
         "In the exponent, {exponent} changes from term to term, and {value} does not. Their difference and "
         "{value} can become two factors: this prepares {use}.",
         "{computed} is at hand already, at {at}. Splitting {part} by {value} lets the equation at {path} use "
         "it: it prepares {use}.",
-        "Two terms would share {value} if {shared} were written as {value} and a rest. The split prepares {use}.",
+        "{exponent} is {value} and a rest, and the exponential of a sum is a product: that prepares {use}.",
+        "{computed} is at hand at {at}: with {value} added to it, the equation at {path} has {part}. The split "
+        "prepares {use}.",
         "The equation at {path} reads {part}; split by {value}, it prepares {use}.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -76,7 +75,7 @@ class AdditiveSplit(Split):
         "The value is the same but for two roundings in {dtype}. What it is for: {use}.",
         "No loop and no storage changes; the equation computes a difference and a sum more. "
         "Rounding stays harmless: {bounded}.",
-        "Slower by itself: a subtraction and an addition in each iteration. The form is what counts, as it "
+        "By itself a loss: a subtraction and an addition in each iteration. The form is what counts, as it "
         "prepares {use}.",
         "Rounding differs from before, within what the place allows, since {bounded}.",
         "By itself this saves nothing. It costs two operations, and opens the way to {use}.",
@@ -85,18 +84,12 @@ class AdditiveSplit(Split):
 
     @classmethod
     def proposals(cls, program: Program, path: Path, part: Part) -> Iterator[tuple[Expr, dict[str, str]]]:
-        match part.parent:
-            case Binary("/", numerator, divisor) if divisor is part.expression:
-                values = [numerator, *factors(numerator)]
-            case _:
-                values = [factor for term in other_products(part) for factor in factors(term)]
         if _exponent_of(part) is not None:
-            values += firsts_of_rows(program, path, part.expression)
-        values += partners(program, path, part.expression, _difference)
-        yield from ((value, {}) for value in values)
+            yield from ((value, {}) for value in firsts_of_rows(program, path, part.expression))
+        yield from ((value, {}) for value in partners(program, path, part.expression, _difference))
 
     def no_use(self) -> str:
-        return f"nothing that is known to profit from {self.value}: no quotient, term, exponent or difference of it"
+        return f"{self.value} leaves no sum as an exponential, and no difference with it stands elsewhere"
 
     def bounds(self, program: Program, part: Part, value: Expr) -> Iterator[Fact]:
         sizes = _Sizes.of(program, self.path, part, value)
@@ -130,37 +123,20 @@ class AdditiveSplit(Split):
             "difference": sizes.difference_text,
             "bounded": limit,
         }
-        match use.kind:
-            case "quotient":
-                result["denominator"] = sizes.part_text
-            case "exponent":
-                result["exponent"] = sizes.part_text
-            case "term":
-                result["shared"] = sizes.part_text
-            case _:
-                result["computed"], result["at"] = sizes.difference_text, path_text(use.at)
+        if use.kind == "exponent":
+            result["exponent"] = sizes.part_text
+        else:
+            result["computed"], result["at"] = sizes.difference_text, path_text(use.at)
         return result
 
     def use(self, program: Program, part: Part, value: Expr) -> Use | None:
         text, own = self.value, expression_text(part.expression)
-        match part.parent:
-            case Binary("/", numerator, divisor) if divisor is part.expression and value in (
-                numerator,
-                *factors(numerator),
-            ):
-                return Use(
-                    "quotient", f"cancellation by {text}, a factor of the numerator and then a term of the divisor too"
-                )
-            case _:
-                pass
-        for term in other_products(part):
-            if value in factors(term):
-                return Use("term", f"factorization, {text} being a factor of {expression_text(term)} too")
         exponent = _exponent_of(part)
         summed = reduced_over(program, self.path)
         if exponent is not None and summed and is_fixed(value, summed) and not is_fixed(part.expression, summed):
             over = loop_names(summed)
-            return Use("exponent", f"expand_powsimp, exp({text}) being the same in all iterations of {over}")
+            what = f"expand_powsimp, exp({text}) being the same in all iterations of {over}"
+            return Use("exponent", what, next="expand_powsimp", about=text)
         elsewhere = occurs_elsewhere(program, Binary("-", part.expression, value), Place(self.path, self.within))
         if elsewhere is not None:
             return Use(

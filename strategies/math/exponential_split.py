@@ -15,6 +15,8 @@ finite and of ordinary size.
 
 Pays when: the step that it prepares does.
 
+Leads to: common_subexpression_elimination.
+
 Inverse: powsimp.
 """
 
@@ -87,7 +89,7 @@ class ExponentialSplit(Split):
         "Neither factor overflows or is lost: {bounds}. The gain comes with what it prepares.",
         "The value is the same but for roundings in {dtype}. What it is for: {use}.",
         "No loop and no storage changes; the equation computes one exponential more. It opens the way to {use}.",
-        "Slower by itself: exponentials are dear. The form is what counts, as it prepares {use}.",
+        "By itself a loss: one exponential more in each iteration. The form is what counts, as it prepares {use}.",
         "Rounding differs from before, within what the place allows. The exponents are tame: {bounds}.",
         "By itself this saves nothing. It costs a call and a product, and prepares {use}.",
         "Each iteration calls exp once more, in {dtype}, and bits of the results may change.",
@@ -160,10 +162,7 @@ class ExponentialSplit(Split):
         left = [loop for loop in summed if is_fixed(second, [loop])]
         if number == 0 and left and not is_fixed(a, left):
             over, shown = loop_names(left), expression_text(second)
-            return Use(
-                "sum",
-                f"factorization, {shown} being the same in all iterations of {over}, and so free to leave the sum",
-            )
+            return Use("sum", f"taking {shown} out of the sum over {over}, in which it does not change", over)
         for half in (second, Call("exp", (Binary("-", a, value),))):
             elsewhere = occurs_elsewhere(program, half, Place(self.path, self.within))
             if elsewhere is not None:

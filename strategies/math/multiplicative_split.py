@@ -13,6 +13,8 @@ more roundings are spare at this place. Inputs are taken to be finite and of ord
 
 Pays when: the step that it prepares does.
 
+Leads to: factorization, together, common_subexpression_elimination.
+
 Inverse: cancellation.
 """
 
@@ -80,7 +82,8 @@ class MultiplicativeSplit(Split):
         "No digits are lost by it but for two roundings in {dtype}. The gain comes with what it prepares.",
         "Since {value} is in {range}, the value survives but for rounding. What it is for: {use}.",
         "No loop and no storage changes; the equation divides and multiplies once more.",
-        "Slower by itself: a division in each iteration is not cheap. The form is what counts, as it prepares {use}.",
+        "By itself a loss: a division and a multiplication in each iteration. The form is what counts, as it prepares "
+        "{use}.",
         "Rounding differs from before, within what the place allows; no zero is divided by, {value} being in {range}.",
         "By itself this saves nothing. It costs two operations, and opens the way to {use}.",
         "Each iteration rounds twice more, in {dtype}, and bits of the results may change.",
@@ -162,18 +165,19 @@ class MultiplicativeSplit(Split):
         of = factors if divides else divisors
         word = "factor" if divides else "divisor"
         summed = reduced_over(program, self.path)
-        number, _ = term_around(part)
+        number, own_term = term_around(part)
         made = _made_of(program, self.path, part)
         fixed = summed and is_fixed(value, summed) and not is_fixed(part.expression, summed)
         if number == 0 and fixed and value in of(made):
             over, own = loop_names(summed), expression_text(part.expression)
-            what = f"factorization, {text} being a {word} of {own} and the same in all iterations of {over}"
+            what = f"taking the {word} {text} of {own} out of the sum over {over}, in which it does not change"
             return Use("sum", what)
-        for term in other_products(part):
+        for term in other_products(part) if value not in of(own_term) else ():
             if value in of(term):
                 name = "factorization" if divides else "together"
                 shown = expression_text(term)
-                return Use("term", f"{name}, {text} being a {word} of {shown} too", shown)
+                what = f"{name}, {text} being a {word} of {shown} too"
+                return Use("term", what, shown, next=name, about=text)
         between = self._between(part, value)
         elsewhere = occurs_elsewhere(program, between, Place(self.path, self.within))
         if elsewhere is not None:
