@@ -1,11 +1,13 @@
 """What an expression gains or loses by being written otherwise, counted: the grounds of an identity's sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from leir.analysis.spelling import normal
+from leir.analysis.types import Weak, is_float, type_of
 from leir.edit import (
     accesses,
+    dtypes,
     enclosing,
     expression_at,
     loops_around,
@@ -20,6 +22,7 @@ from leir.syntax import (
     Binary,
     Call,
     Cast,
+    DType,
     Equation,
     Expr,
     Guard,
@@ -34,9 +37,21 @@ from strategies.base import counted, listed
 from strategies.parts import conditions_of
 
 
-def operations(expression: Expr) -> int:
-    """How many operations and calls an expression computes, subscripts left out."""
-    return sum(isinstance(part, Binary | Call | Unary) for part in subexpressions(expression))
+def operations(expression: Expr, types: Mapping[str, DType]) -> int:
+    """How many float operations and calls an expression computes, as `leir.analysis.cost` counts them.
+
+    Subscripts, comparisons, integers, and what literals alone give are left out; of a choice, both values count.
+    """
+    return sum(_is_operation(part, types) for part in subexpressions(expression))
+
+
+def _is_operation(part: Expr, types: Mapping[str, DType]) -> bool:
+    match part:
+        case Binary("+" | "-" | "*" | "/" | "**") | Unary("-") | Call():
+            kind = type_of(part, types)
+            return not isinstance(kind, Weak) and is_float(kind)
+        case _:
+            return False
 
 
 def divisions(expression: Expr) -> int:
@@ -60,15 +75,16 @@ def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, st
     """
     equation = statement_at(program, path)
     assert isinstance(equation, Equation)
-    old = expression_at(program, Place(path, within))
-    before, after = operations(old), operations(new)
-    result = {
-        "operations_before": counted(before, "operation"),
-        "operations_after": counted(after, "operation"),
-    }
+    old, types = expression_at(program, Place(path, within)), dtypes(program)
+    before, after = operations(old, types), operations(new, types)
+    result: dict[str, str] = {}
+    if before or after:
+        result["operations_before"] = counted(before, "operation")
+        result["operations_after"] = counted(after, "operation")
     guarded = any(isinstance(level, Guard) for _, level in enclosing(program, path))
     times = prod(loop.extent for loop in loops_around(program, path))
-    if not guarded and not conditions_of(program, path, within) and times > 1:
+    chooses = any(isinstance(part, Select) for each in (old, new) for part in subexpressions(each))
+    if not guarded and not chooses and not conditions_of(program, path, within) and times > 1:
         result["times"] = str(times)
     for name, count in (("saved", before - after), ("added", after - before)):
         if count > 0:

@@ -150,7 +150,7 @@ def digits_are_kept(setting: Setting, form: Form) -> Fact:
         if not problem:
             evidence = f"{text} rounds no more than verification allows for {expression_text(old)}"
             return Fact("digits-are-kept", True, evidence)
-        why = why or f"{text}: {problem}"
+        why = why or f"for {text}, {problem}"
     return Fact("digits-are-kept", False, why)
 
 

@@ -85,11 +85,11 @@ class Rounding:
         allowed = (before.allowed[0], sized.settled(sized.of(old)).allowed[0])
         roundings = [after.made, *([scaled(before.size, made)] if made < math.inf else [])]  # of the same value
         if not any(is_at_most(rounded, bound, self.larger) for rounded in roundings for bound in allowed):
-            return "its roundings may be more than verification allows for the expression before"
+            return "the roundings may be more than verification allows for the expression before"
         if not self.allows_little_more(old, new) and not replace(self, multiples=True, found={}).allows_little_more(
             old, new
         ):
-            return "verification would allow it more than four times as much as the expression before"
+            return "verification would allow more than four times as much as for the expression before"
         return ""
 
     def allows_little_more(self, old: Expr, new: Expr) -> bool:

@@ -29,7 +29,7 @@ from typing import ClassVar
 from leir.analysis.terms import Term, is_sum, product, quotient, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Program, Unary
-from strategies.algebra import CHANGE, EFFECT, SAVED, SAVING, Algebraic
+from strategies.algebra import CHANGE, EFFECT, INTEGERS, SAVED, SAVING, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
@@ -47,8 +47,8 @@ class Cancellation(Algebraic):
         "less.",
         "What {twice} does in {old} is undone in the same expression: without it, an evaluation takes {saved} less.",
         "{of} cancels in {old}, which then has {saved} less.",
-        "{of} makes no difference to the value of {old}.",
-        "Take {of} away, and {old} is {new}: the value is the same, the way to it shorter.",
+        "For real numbers, {of} makes no difference to the value of {old}.",
+        "Take {of} away, and {old} is {new}: for real numbers the value is the same, the way to it shorter.",
         "What does {of} bring to {old}? Nothing that is not taken back: {identity}.",
         *SAVING,
         "In the equation at {path}, {of} cancels.",
@@ -67,6 +67,7 @@ class Cancellation(Algebraic):
         "The equation reads {unread} no longer.",
         "{old} took {operations_before}; {new} takes {operations_after}, in each of {times} iterations.",
         *EFFECT,
+        *INTEGERS,
         *SAVED,
     )
 

@@ -10,7 +10,8 @@ The identities, one a step:
 - `order: nested`, Horner's rule: the operand is taken once out of every term that has it: a*x*x+b*x+c = x*(a*x+b)+c
 
 The operand is an access or a call, as it is written. The gathered terms stand where the first of them stood; the others
-stay as they are. A sum of which every term has the operand is left to factorization.
+stay as they are. A sum of which every term has the operand is left to factorization, and terms that add up to 0 to
+cancellation.
 
 Legal when: both forms are one polynomial; no part of the new sum overflows, for inputs of ordinary size; and the new
 form rounds no more than verification allows for the terms. Integers must not overflow, and then keep every bit.
@@ -28,7 +29,7 @@ from typing import ClassVar, Literal
 from leir.analysis.terms import Term, product, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Access, Call, Expr, Program
-from strategies.algebra import CHANGE, EFFECT, SAVED, SAVING, SHOWING, SHOWN, Algebraic
+from strategies.algebra import CHANGE, EFFECT, INTEGERS, SAVED, SAVING, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
@@ -43,7 +44,7 @@ class Collect(Algebraic):
         "{count} terms of {old} multiply {by}: gathered, they multiply it once and save {saved}.",
         "{count} terms of {old} are multiples of {by}: what it is multiplied by in them can be summed first.",
         "Seen as a polynomial in {by}, {old} has terms that belong together.",
-        "The equation at {path} spreads {by} over {count} terms; {saved} less will do if they are gathered.",
+        "The equation at {path} spreads {by} over {count} terms: gathered, they take {saved} less.",
         *SAVING,
         *SHOWING,
         "Terms of {old} share {by}.",
@@ -62,6 +63,7 @@ class Collect(Algebraic):
         "allows that in {dtype}.",
         "No tensor, loop or guard is touched: {count} terms of a sum have become one.",
         *EFFECT,
+        *INTEGERS,
         *SAVED,
         *SHOWN,
     )
@@ -79,7 +81,7 @@ class Collect(Algebraic):
                 continue
             powers = [power_in(term.factors, base, setting) for term in terms]
             for power in sorted({power for power in powers if power and powers.count(power) > 1}):
-                if powers.count(power) < len(terms):
+                if powers.count(power) < len(terms) and not _cancel(setting, terms, base, power):
                     yield _gathered(setting, terms, base, [p == power for p in powers], power, "powers")
             present = [power for power in powers if power]
             if len(present) < len(terms) and len(set(present)) > 1:
@@ -95,6 +97,13 @@ class Collect(Algebraic):
         setting = self.setting(before)
         kept = len(terms_of(self.form(before).new, setting.is_atom))
         return {**super().terms(before, after), "count": str(len(setting.terms) - kept + 1)}
+
+
+def _cancel(setting: Setting, terms: tuple[Term, ...], base: Expr, power: int) -> bool:
+    """Whether the terms with a power of the operand add up to 0: that is cancellation's."""
+    chosen = (term for term in terms if power_in(term.factors, base, setting) == power)
+    rest = total([term.changed(without(term.factors, base, power, setting)) for term in chosen], setting.dtype)
+    return setting.algebra.number(rest) == 0
 
 
 def _gathered(

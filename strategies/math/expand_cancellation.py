@@ -29,7 +29,7 @@ from typing import ClassVar, Literal
 
 from leir.analysis.terms import is_sum
 from leir.analysis.types import is_float
-from leir.edit import walk_expression
+from leir.edit import dtypes, walk_expression
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, Expr, Program
 from strategies.algebra import ADDED, CHANGE, EFFECT, Algebraic
@@ -47,14 +47,13 @@ class ExpandCancellation(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{factor} is at hand in the equation at {path}: with it above and below, {old} can be joined with what has it.",
-        "{term} is at hand in the equation at {path}: added to {old} and taken away, it can be joined with its like"
-        " there.",
-        "If {old} had {beside} twice, with opposite effects, it would match other parts of the equation at {path}.",
+        "{factor} is at hand in the equation at {path}: {old} can have it above and below its line.",
+        "{term} is at hand in the equation at {path}: it can be added to {old} and taken away again.",
+        "Another part of the equation at {path} has {beside}; taken in twice, with opposite effects, {old} has it too.",
         "Nothing forbids taking {by} into {old} and out again: {bounds}.",
-        "The equation at {path} has {beside} in other parts, too: {old} can be written with it.",
-        "A detour by {by} leaves the value of {old} as it is, and shows {by} in it.",
-        "By itself {new} is longer than {old}. It is a step towards others, and harmless: {identity}.",
+        "{beside} stands in another part of the equation at {path}; {old} can be written with it as well.",
+        "A detour by {by} leaves the value of {old} as it is, for real numbers, and shows {by} in it.",
+        "By itself {new} is longer than {old}. It is a step towards others: {identity}.",
         "{old} can take {by} along, since it leaves again.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -94,7 +93,7 @@ class ExpandCancellation(Algebraic):
                 new = Binary("/", Binary("*", above, by), divisor)
                 identity = f"multiplying by {text} and dividing by it undo each other"
                 yield Form({"by": text, "twice": "factor"}, new, identity, nonzero=(by,))
-            if operations(expression) >= FEWEST_OPERATIONS:
+            if operations(expression, dtypes(setting.program)) >= FEWEST_OPERATIONS:
                 new = Binary("-", Binary("+", expression, by), by)
                 yield Form({"by": text, "twice": "term"}, new, f"{text} is added and taken away", finite=(by,))
 

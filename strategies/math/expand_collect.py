@@ -29,7 +29,7 @@ from typing import ClassVar
 from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.printer import expression_text
 from leir.syntax import Access, Call, Expr, Program
-from strategies.algebra import ADDED, CHANGE, EFFECT, SHOWING, SHOWN, Algebraic
+from strategies.algebra import ADDED, CHANGE, EFFECT, INTEGERS, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in
@@ -63,6 +63,7 @@ class ExpandCollect(Algebraic):
         "verification allows.",
         "No tensor, loop or guard is touched: terms within terms have become terms.",
         *EFFECT,
+        *INTEGERS,
         *ADDED,
         *SHOWN,
     )

@@ -30,7 +30,7 @@ from leir.analysis.terms import Term, is_sum, terms_of, total
 from leir.analysis.types import is_float
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Integer, Program, Real, Unary
-from strategies.algebra import ADDED, CHANGE, EFFECT, SHOWING, SHOWN, Algebraic
+from strategies.algebra import ADDED, CHANGE, EFFECT, INTEGERS, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import power_of
@@ -68,6 +68,7 @@ class ExpandFactorization(Algebraic):
         " verification allows.",
         "No tensor, loop or guard is touched: a product has become a sum of {count} terms.",
         *EFFECT,
+        *INTEGERS,
         *ADDED,
         *SHOWN,
     )

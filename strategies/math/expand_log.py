@@ -42,20 +42,20 @@ class ExpandLog(OfFunctions):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{old} holds {of} among other operands: taken out, its logarithm can be computed ahead, or shared.",
-        "The argument of {old} has parts that need not be together.",
+        "{old} holds {part} among other operands: taken out, it gets a logarithm of its own.",
+        "The argument of {old} has parts that need not be together, and {part} is one.",
         "What {old} computes is no more than {new}, by {identity}.",
-        "At {path}, {of} is bound to the rest of {old} only by a logarithm that splits.",
-        "Bounds make it safe to split {old}: {bounds}.",
-        "Can {of} leave {old}? It can: {identity}.",
+        "At {path}, {part} is bound to the rest of {old} only by a logarithm that splits.",
+        "Bounds make it safe to write {old} otherwise: {bounds}.",
+        "Can {part} leave {old}? It can: {identity}.",
         "By {identity}, {old} is {new}.",
-        "{old} at {path} can be written with its logarithm taken apart.",
+        "{old} at {path} has another form, by {identity}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
         "{new} replaces {old}.",
-        "{of} is taken out, and the value reads {new}.",
-        "By {identity}, the logarithm is taken apart: {new}.",
+        "{part} is taken out, and the value reads {new}.",
+        "By {identity}, the logarithm is written {new}.",
         "The value at {path} now has {new} where it had {old}.",
         "One expression changes, {old}: it is {new} from now on.",
         "Instead of {old}, the equation computes {new}.",
@@ -65,11 +65,11 @@ class ExpandLog(OfFunctions):
         "This costs {calls_added} in each iteration, until one of the logarithms moves out or is shared.",
         "This saves {calls_saved} in each iteration.",
         "The value is the same for real numbers; results agree to rounding.",
-        "Every argument is positive, and nothing could overflow: {bounds}.",
+        "What the identity asks for holds: {bounds}.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
         "The equation reads what it read. Its result agrees to rounding.",
-        "Roundings in {dtype} come in other places, and no digits cancel.",
-        "{identity} holds for positive arguments, and here within roundings.",
+        "Roundings in {dtype} come in other places, and no more of them than are spare.",
+        "{identity} is an identity of real numbers, and holds here within roundings.",
     )
 
     @classmethod

@@ -37,22 +37,22 @@ class ExpandPowsimp(OfFunctions):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{old} holds {part} among other operands: taken out, its function can be computed ahead, or shared.",
+        "{old} holds {part} among other operands: taken out, it gets a function of its own.",
         "The argument of {old} has parts that need not be together, and {part} is one.",
         "By {identity}, {old} falls into two parts, and {part} is behind one of them.",
         "At {path}, {part} is bound to the rest of {old} only by a function that splits.",
-        "{negated} has a minus sign in the exponent at {path}; one over its own exponential is the same, and may be at "
-        "hand.",
-        "The exponential of {negated} can be shared with others of it, once {old} is one over it.",
+        "{negated} has a minus sign in the exponent at {path}; for real numbers, one over its own exponential is the "
+        "same.",
+        "{old} is one over the exponential of {negated}, and can be written with it.",
         "Bounds make it safe to split {old}: {bounds}.",
-        "Can {of} leave {old}? It can: {identity}.",
+        "Can {part} leave {old}? It can: {identity}.",
         "By {identity}, {old} is {new}.",
-        "{old} at {path} can be written as two parts.",
+        "{old} at {path} has another form, by {identity}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
         "{new} replaces {old}.",
-        "{of} gets a function of its own, and the value reads {new}.",
+        "{part} gets a function of its own, and the value reads {new}.",
         "By {identity}, the function is written {new}.",
         "The value at {path} now has {new} where it had {old}.",
         "One expression changes, {old}: it is {new} from now on.",
@@ -62,11 +62,11 @@ class ExpandPowsimp(OfFunctions):
     effect: ClassVar[tuple[str, ...]] = (
         "This costs {calls_added} in each iteration, until one of its parts moves out or is shared.",
         "The value is the same for real numbers; results agree to rounding.",
-        "Nothing can overflow or be lost: {bounds}.",
-        "Its parts are expressions of their own now, for expression_splitting or common_subexpression_elimination.",
+        "Nothing can overflow or be lost to underflow: {bounds}.",
+        "{part} has a function of its own now.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
         "The equation reads what it read. Its result agrees to rounding.",
-        "Roundings in {dtype} come in other places; all that is computed stays far from the ends of the type.",
+        "Roundings in {dtype} come in other places; nothing overflows, or is lost to underflow, by it.",
         "{identity} holds for real numbers, and here within roundings.",
     )
 

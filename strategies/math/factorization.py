@@ -5,7 +5,7 @@
 
 The identities, one a step:
 
-- a common factor: a*b+a*c = a*(b+c), a factor of every term, once; also a*b+a = a*(b+1.0), and powers:
+- a common factor, not 1: a*b+a*c = a*(b+c), a factor of every term, once; also a*b+a = a*(b+1.0), and powers:
   a**3.0+a*b = a*(a**2.0+b)
 - all common factors at once: a*b*c+a*b*d = a*b*(c+d)
 - a factor that is a sum: x*(a+b)+y*(b+a) = (a+b)*(x+y)
@@ -28,7 +28,7 @@ from typing import ClassVar
 from leir.analysis.terms import Term, product, total
 from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Program
-from strategies.algebra import CHANGE, EFFECT, SAVED, SAVING, SHOWING, SHOWN, Algebraic
+from strategies.algebra import CHANGE, EFFECT, INTEGERS, SAVED, SAVING, SHOWING, SHOWN, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
@@ -62,6 +62,7 @@ class Factorization(Algebraic):
         "The text of the expression reads {reads_before} before and {reads_after} after.",
         "No tensor, loop or guard is touched: a sum has become a product of {operations_after}.",
         *EFFECT,
+        *INTEGERS,
         *SAVED,
         *SHOWN,
     )
@@ -74,7 +75,10 @@ class Factorization(Algebraic):
             return
         terms = setting.terms
         common = [
-            base for base in bases(terms[0].factors, setting) if all(power_in(t.factors, base, setting) for t in terms)
+            base
+            for base in bases(terms[0].factors, setting)
+            if all(power_in(t.factors, base, setting) for t in terms)
+            if setting.algebra.number(base) != 1
         ]
         for base in common:
             yield _taken_out(setting, terms, [base])

@@ -83,9 +83,9 @@ class FlashattentionWoTiling(Strategy):
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
         "{output} sums values weighted by a softmax over {keys} terms a row. Its scores reach it through {gone}, "
-        "{bytes} in all, which serve nothing else: stored and read again, for each pair of a row and a term.",
-        "{gone} stand between the operands and {output}. They grow with the number of pairs of a row and a term, "
-        "{pairs} of them here, while {output} itself does not: taken in one pass, none of them has to exist.",
+        "{bytes} in all, which serve nothing else, and are stored and read again.",
+        "{gone} stand between the operands and {output}, with a score for each pair of a row and a term, {pairs} of "
+        "them here: taken in one pass, none of these tensors has to exist.",
         "The nest at {path} is the end of an attention. It waits for {maximum} and {total}, each a pass of its own "
         "over the same {keys} scores of a row; a running maximum lets all three follow the scores as they come.",
         "Three passes go over the scores of a row: one for the maximum {maximum}, one for the sum {total}, one for "
@@ -122,8 +122,8 @@ class FlashattentionWoTiling(Strategy):
     effect: ClassVar[tuple[str, ...]] = (
         "{gone}, {bytes}, are no longer stored, nor read back. A row keeps {elements} registers instead. {guards} The "
         "sums are formed relative to other maxima, so the result agrees to rounding, not bit for bit.",
-        "{bytes} of {gone} go, which grew with the number of pairs of a row and a term. In return each {unit} costs a "
-        "factor and a product for each of the {elements} registers of a row. {guards}",
+        "{bytes} of {gone} go, scores of each pair of a row and a term among them. In return each {unit} costs a "
+        "factor, by which {accumulators} are rescaled. {guards}",
         "The {pairs} scores are used one {unit} at a time, and nothing of {gone} passes through memory. {guards} "
         "Roundings differ, as the terms are scaled by other maxima on their way.",
         "The whole row is one pass over its {keys} terms, which later steps can cut: rows for blocks of a GPU, terms "

@@ -16,7 +16,7 @@ lost to underflow, by proven bounds, for inputs that are finite and of ordinary 
 argument, which the logarithm shows as an absolute one, is spare: the old arguments were rounded themselves with
 allowance left, or the logarithms keep away from zero.
 
-Pays when: calls are dear, as they are.
+Pays when: always, where it saves a call.
 
 Leads to: powsimp, cancellation, expression_splitting.
 
@@ -41,17 +41,17 @@ class Logsimp(OfFunctions):
     choice: ClassVar[tuple[str, ...]] = (
         "{of} and {other} are logarithms in one sum, {old}: one logarithm of both arguments gives it at once.",
         "The identity {identity} saves {calls_saved} in {old}.",
-        "With its arguments combined first, {old} takes {calls_saved} less.",
-        "The equation at {path} adds what could be multiplied under one logarithm: {of}.",
-        "Bounds make it safe to combine {of}: {bounds}.",
-        "Is {of} needed as a logarithm of its own in {old}? By {identity} it is not.",
+        "With the arguments of {of} and {other} combined first, {old} takes {calls_saved} less.",
+        "The equation at {path} takes {of} and {other} apart, where one logarithm could have both arguments.",
+        "Bounds make it safe to write {old} otherwise: {bounds}.",
+        "Are {of} and {other} needed as two logarithms in {old}? By {identity} they are not.",
         "By {identity}, {old} is {new}.",
-        "At {path}, {old} can be written with its logarithms combined.",
+        "At {path}, {old} has another form, by {identity}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
         "{new} replaces {old}.",
-        "{of} is combined with {other}, and the sum reads {new}.",
+        "{of} is combined with {other}, and the value reads {new}.",
         "By {identity}, the value is written {new}.",
         "The value at {path} now has {new} where it had {old}.",
         "One expression changes, {old}: it is {new} from now on.",
@@ -61,12 +61,12 @@ class Logsimp(OfFunctions):
     effect: ClassVar[tuple[str, ...]] = (
         "This saves {calls_saved} in each iteration. In {dtype} the roundings differ, within what verification allows.",
         "The value is the same for real numbers; results agree to rounding.",
-        "Every argument is positive and none can overflow: {bounds}.",
+        "What the identity asks for holds: {bounds}.",
         "Fewer functions are called, {calls_saved} less, for the same operands.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
         "The equation reads what it read. Its result agrees to rounding.",
-        "Roundings in {dtype} come in other places; all that is computed stays far from the ends of the type.",
-        "{identity} holds for positive arguments, and here within roundings.",
+        "Roundings in {dtype} come in other places; nothing overflows, or is lost to underflow, by it.",
+        "{identity} is an identity of real numbers, and holds here within roundings.",
     )
 
     @classmethod

@@ -84,8 +84,8 @@ class NormalLoopMaxToPrefixMax(Strategy):
         "{bytes} are spent; values keep every bit.",
         "The loop stays serial, since {element} needs {earlier}. What is gained is that the maximum is at hand within "
         "it. Every bit stays.",
-        "Nothing is faster yet: {elements} are written where one a row was kept. But no reader has to wait for {loop} "
-        "any more. The maximum is the same, bit for bit.",
+        "Nothing is saved yet: {elements} are written where one a row was kept. But what is relative to the maximum "
+        "so far need not wait for the end of {loop}. The maximum is the same, bit for bit.",
         "{result} has the same value as before, bit for bit, and its history is there for others at the price of "
         "{bytes}.",
         "{bytes} of running maxima are stored; {result} keeps its bits.",

@@ -55,7 +55,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
         "{result} sums exp relative to {maximum}, the last of the running maxima {running_maximum}. Relative to each "
-        "of them in turn, the sum can be taken as they come, in one loop with them.",
+        "of them in turn, the sum can be taken as they come.",
         "The sum at {path} starts only when {maximum} is final, although {running_maximum} has the maximum of every "
         "prefix of the terms. A running sum that is rescaled when the maximum rises does not have to wait.",
         "{running_maximum} and {result} go over the same {extent} terms. What keeps them apart is that the terms of "
@@ -64,8 +64,8 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "So {result} can follow {running_maximum} term by term.",
         "With {running_maximum} at hand, {result} has a recurrence too: the sum so far, rescaled to the new maximum, "
         "and one new term.",
-        "Two loops over {loop}: one makes {running_maximum}, the other, at {path}, reads no more of it than its last "
-        "element. As a running sum, the second can be fused with the first.",
+        "The sum at {path} runs over {loop} once more, and reads no more of {running_maximum} than its last element. "
+        "As a running sum, it needs only the maximum of the terms so far.",
         "The terms of {result} are exp of a value less {maximum}, and that is where the running maximum ends. The sum "
         "of every prefix, relative to the maximum of that prefix, ends in the same sum.",
         "At {path}, {result} sums exp over {loop}, relative to a maximum whose running form is {running_maximum}.",
@@ -88,8 +88,8 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "{element} takes the place of {result} within the loop, and {result} is set to {last} after it.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Nothing in the loop needs {maximum} any more, so that it can be fused with the one that makes "
-        "{running_maximum}. {guards} The sum is rounded at other scales: results agree to rounding.",
+        "Nothing in the sum needs {maximum} any more: each term needs the maximum {current} of those so far. {guards} "
+        "The sum is rounded at other scales: results agree to rounding.",
         "A term now takes two exponentials, of which one rescales the sum to the new maximum. {guards} {result} may "
         "differ in its last bits.",
         "{bytes} of running sums are stored for now; only the last two elements of a row are ever needed. {guards} "
@@ -100,8 +100,8 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "to smaller maxima first, which rounds them otherwise.",
         "What remains between the two loops is that {element} needs {current}, made in the same iteration. {guards} "
         "{result} is close to what it was, not equal in every bit.",
-        "{running} and {running_maximum} are now two recurrences over one loop. {guards} {result} is rounded "
-        "otherwise than before.",
+        "{running} and {running_maximum} are now two recurrences over the same {extent} terms. {guards} {result} is "
+        "rounded otherwise than before.",
         "{result} is the same but for rounding. {guards}",
     )
 

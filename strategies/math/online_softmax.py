@@ -310,4 +310,4 @@ def _can_be_guarded(program: Program, match: Softmax) -> tuple[bool, str]:
         return False, f"{text} is {stored} and may become -inf when it is stored as {dtype}, unseen by the guard"
     bound = _lower_bound(program, match)
     unknown = f"{text} may be -inf, so both exponentials are guarded where they would see inf-inf"
-    return True, f"no guard is needed: {bound}" if bound else unknown
+    return True, f"no guard is needed, as {bound}" if bound else unknown

@@ -64,18 +64,17 @@ class PartiallyEquivalentThenCorrect(Strategy):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{nests} slide one window over different tensors, {operands}: {count} with one header, {header}. Laid end to "
+        "{nests} slide one window over {operands}: {count} with one header, {header}. With what they read laid end to "
         "end along {x}, they make one nest of {long} values of {x}, and {right_count} of its {total} results are right "
         "as they come.",
         "Only {wrong_count} of the {total} results of {nests} would see the neighbour in place of the padding if "
         "{operands} were laid end to end along {x}. One nest can compute the rest.",
-        "Nothing but padding keeps {operands} apart. It matters to few: {wrong}. So the nests at {nests} can run as "
-        "one, and these few be computed again.",
-        "Each of the nests at {nests} has {each} iterations, and a start of its own. One nest of {all} does the work "
-        "of all, if what goes wrong at the seams is put right: {wrong}.",
-        "What do {nests} differ in? In tensors alone: each computes a {word} with {equation}. Where a "
-        "computation is repeated on other data, the data can be joined; along {x} that costs {wrong_count} results, to "
-        "be computed again.",
+        "Nothing but padding tells the nests at {nests} where their operands end. It matters to {wrong_count} of "
+        "{total} results: {wrong}. So they can run as one, and these be computed again.",
+        "Each of the nests at {nests} has {each} iterations. One nest of {all} does the work of all, if what goes "
+        "wrong at the seams is put right: {wrong}.",
+        "What do {nests} differ in? In tensors alone: each computes a {word} like {equation}. Joined along {x}, they "
+        "get {wrong_count} results wrong, to be computed again.",
         "The results {results} come from {count} that wait for nothing of each other and meet at ({place}). Joined "
         "along {x}, they differ from what they are now at the seams alone, in {wrong_count} of {total} places.",
         "{nests} read {weights} besides, which stay with their own operand: stacked, they are chosen by {which}. What "
@@ -91,17 +90,17 @@ class PartiallyEquivalentThenCorrect(Strategy):
         "The loop {x} runs to {long} instead of {extent}, over {laid}, and the bound that ends a window moves with it. "
         "Then {wrong}: there the old nests run again, over these places only. The other places of {results} are "
         "taken from {result}.",
-        "First {operands} are copied into {laid}; then {result} is computed, {joint}; then come {corrections}; last, "
-        "{results} take the right part of {result}.",
+        "First {laid} is filled with {operands}, end to end; then {result} is computed, {joint}; {corrections} and "
+        "copies of the right part of {result} into {results} come last.",
         "{results} now get their values in two ways. {wrong}, so these places are computed as before; everywhere else "
         "they are read off {result}, which one nest computes from {laid}.",
         "The statements at {nests} go. At ({place}) now stand {new_count} others: copies into {laid}, the joint nest "
         "with the header {joint_header}, {corrections}, and copies out of {result}.",
         "{weights} are stacked in {stacked}, with a first subscript that tells whose they are, {which} in the joint "
-        "nest. {operands} lie end to end in {laid}. The joint nest fills {result}, {corrections} mend the "
-        "seams, and the rest of {results} is copied.",
+        "nest. {laid} holds {operands}, end to end. The joint nest fills {result}, the seams come from {corrections}, "
+        "and the rest of {results} is copied.",
         "One nest over {laid} takes the place of {count}. Its results go to {result}, from there to {results}, "
-        "but for those at the seams, which {corrections} compute.",
+        "but for those at the seams, which come from {corrections}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "One nest of {all} iterations does what {count} of {each} did, to be tiled and bound once. Copies of the "
@@ -110,12 +109,12 @@ class PartiallyEquivalentThenCorrect(Strategy):
         "joint nest. {exactly}",
         "Every result has the terms it had, in their order: the right ones in the joint nest, the others in "
         "nests of their own. So every bit stays, for {bytes} of operands laid end to end.",
-        "The {count} become a single wide one, which fills a machine sooner. What that costs: {bytes} of copies, "
-        "and {again} iterations for the seams. No rounding changes.",
+        "The {count} become a single one, with {long} values of {x}. What that costs: {bytes} of copies, and {again} "
+        "iterations for the seams. No rounding changes.",
         "Bits do not change. The work grows by {again} iterations, and by the copies into {laid} and out of {result}; "
         "in return {x} has {long} independent values in one nest in place of {extent} in each of {count}.",
         "What was {count} to schedule is one, over {long} values of {x}. {exactly}",
-        "{operands} are read once more, to lay them end to end in {bytes}. In return the {word} is written once, "
+        "The operands are read once more, to lay them end to end in {bytes}. In return the {word} is written once, "
         "for all {total} results but {wrong_count}.",
         "{right_count} results come from the joint nest and {wrong_count} from the corrections, each summed up in the "
         "order it always was; so the step is bit-exact.",
@@ -197,7 +196,7 @@ class PartiallyEquivalentThenCorrect(Strategy):
             "nests": _shown(self.nests),
             "count": counted(count, "nest"),
             "place": str(place),
-            "operands": _names_of(windows, laid=True),
+            "operands": _in_turn(windows),
             "x": x.variable,
             "extent": str(x.extent),
             "long": str(joint.long.extent),
@@ -250,6 +249,16 @@ def _names_of(windows: Windows, laid: bool) -> str:
     """The tensors that the nests read, of the operands that are laid end to end or of those that are stacked."""
     found = [o for o in windows.operands if (o.along is not None) == laid and not o.is_shared]
     return listed(dict.fromkeys(read.tensor for operand in found for read in operand.reads))
+
+
+def _in_turn(windows: Windows) -> str:
+    """The tensors that are laid end to end, one for each nest; one that comes again says so."""
+    names: list[str] = []
+    for operand in windows.operands:
+        if operand.along is not None and not operand.is_shared:
+            for name in (read.tensor for read in operand.reads):
+                names.append(f"again {name}" if name in names else name)
+    return listed(names)
 
 
 def _groups(program: Program) -> Iterator[tuple[Path, ...]]:

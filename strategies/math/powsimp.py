@@ -18,7 +18,7 @@ Legal when: what must be positive is proved positive; no exponential, power, pro
 overflow or be lost to underflow, by proven bounds, for inputs that are finite and of ordinary size; and the roundings
 that are added, those of a larger exponent above all, are spare at this place.
 
-Pays when: calls are dear, as they are.
+Pays when: always, where it saves a call.
 
 Leads to: cancellation, logsimp, expression_splitting.
 
@@ -42,22 +42,21 @@ class Powsimp(OfFunctions):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{of} and {other} are factors of one product in {old}: one function of both arguments gives their product at "
+        "{of} and {partner} are factors of one product in {old}: one function of both arguments gives their product at "
         "once.",
-        "A product of two functions hides in {old}, and the identity {identity} makes one of them: that saves "
-        "{calls_saved}.",
+        "{old} calls functions more often than it must: the identity {identity} saves {calls_saved}.",
         "Of the calls in {old}, {calls_saved} can go, by {identity}.",
         "One over {negated} is an exponential itself, and so {old} is {new}.",
-        "The equation at {path} multiplies what could be added in the exponent, or under one root: {part}.",
-        "Bounds make it safe to combine {of}: {bounds}.",
+        "The equation at {path} multiplies {of} and {partner}, where one function could have both arguments.",
+        "Bounds make it safe to write {old} otherwise: {bounds}.",
         "How often must {old} call a function? By {identity}, {calls_saved} less.",
         "By {identity}, {old} is {new}.",
-        "At {path}, {old} can be written shorter.",
+        "At {path}, {old} has another form, by {identity}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
         "{new} replaces {old}.",
-        "{of} is combined with {other}, and the product reads {new}.",
+        "{of} is combined with {other}, and the value reads {new}.",
         "By {identity}, the value is written {new}.",
         "The value at {path} now has {new} where it had {old}.",
         "One expression changes, {old}: it is {new} from now on.",
@@ -67,11 +66,11 @@ class Powsimp(OfFunctions):
     effect: ClassVar[tuple[str, ...]] = (
         "This saves {calls_saved} in each iteration. In {dtype} the roundings differ, within what verification allows.",
         "The value is the same for real numbers; results agree to rounding.",
-        "Nothing can overflow or be lost: {bounds}.",
+        "Nothing can overflow or be lost to underflow: {bounds}.",
         "Fewer functions are called, {calls_saved} less, for the same operands.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
-        "The equation reads what it read and calls less. Its result agrees to rounding.",
-        "Roundings in {dtype} come in other places; all that is computed stays far from the ends of the type.",
+        "The equation reads what it read, with {calls_saved} less. Its result agrees to rounding.",
+        "Roundings in {dtype} come in other places; nothing overflows, or is lost to underflow, by it.",
         "{identity} holds for real numbers, and here within roundings.",
     )
 

@@ -1,4 +1,4 @@
-"""Brings the fractions of a sum over one divisor.
+"""Brings the fractions of a sum over one denominator.
 
     Before    a/c+b/d
     After     (a*d+b*c)/(c*d)
@@ -15,7 +15,7 @@ Legal when: the divisors, and their product, are not zero and not close to it, b
 fraction overflows, for inputs of ordinary size; and it rounds no more than verification allows for the sum: where terms
 are multiplied by new factors, the arithmetic must have room for these roundings, as products of several operands have.
 
-Pays when: divisions are saved, which cost many times what the multiplications cost.
+Pays when: divisions are saved, or the sum above the line has factors to take out or to cancel.
 
 Leads to: factorization, cancellation, expression_splitting.
 
@@ -43,9 +43,9 @@ class Together(Algebraic):
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
         "{old} divides more often than it must: over {over}, {divisions_saved} less will do.",
-        "Each fraction of {old} has a division of its own, and a division costs many times what a product does.",
-        "The terms of {old} can share the divisor {over}.",
-        "Before it is divided, the sum at {path} can be formed: {over} divides all of its terms at once.",
+        "Each fraction of {old} has a division of its own; over {over}, {divisions_saved} less will do.",
+        "The terms of {old} can share the denominator {over}.",
+        "The sum at {path} can be formed before anything is divided: {over} then divides it once.",
         *SAVING,
         *SHOWING,
         "Over {over}, {old} is one fraction.",
@@ -53,7 +53,7 @@ class Together(Algebraic):
     change: ClassVar[tuple[str, ...]] = (
         "Bring the fractions over {over}: {new} replaces {old}.",
         "What stood above the divisors is summed, and {over} divides the sum: {new}.",
-        "One line of fraction is left of {old}: {new}.",
+        "{old} is one fraction now: {new}.",
         "The terms are multiplied by what their divisors lack of {over}, then summed and divided once: {new}.",
         *CHANGE,
     )
@@ -133,5 +133,5 @@ def _over(setting: Setting, terms: tuple[Term, ...], divisors: list[Expr], chose
     fraction = Term(False, (quotient([total(above, setting.dtype)], divisors, setting.dtype),))
     new = [fraction if n == first else term for n, term in enumerate(terms) if n == first or not chosen[n]]
     text = expression_text(product(divisors, setting.dtype))
-    identity = f"{len(above)} terms have the common divisor {text}"
+    identity = f"{len(above)} terms have the common denominator {text}"
     return Form({"over": text}, total(new, setting.dtype), identity)
