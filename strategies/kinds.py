@@ -123,7 +123,7 @@ def loop_terms(before: Program, after: Program, path: Path) -> dict[str, str]:
     instances = instances_below(before, path)
     if instances and new.kind != "L":
         result["per_iteration"] = counted(instances // old.extent, "equation instance")
-        result["instances"] = str(instances)
+        result["instances"] = counted(instances, "equation instance")
     return result
 
 

@@ -69,7 +69,7 @@ class ComputeInline(Strategy):
         "The statement at {definition} does nothing but keep {value} in {tensor}; what reads that can compute it.",
         "Why store {value}? Each read of {tensor} can find it from {operands}, which nothing changes in between.",
         "{tensor} keeps {bytes} in {memory} for a value, {value}, that its readers can compute.",
-        "{tensor} separates what belongs to one formula: read for what it holds, {access} is {inlined}.",
+        "{tensor} separates what belongs to one formula, where {access} is {inlined}.",
         "Without {tensor} in between, {inlined} meets the operations around {access}.",
         "{tensor} has one equation, {equation}, and its value can stand wherever {tensor} is read.",
     )
@@ -82,8 +82,7 @@ class ComputeInline(Strategy):
         "No statement writes {tensor} any more; its value is written out where it was read, {inlined} for {access}.",
         "The equation at {definition} is removed, and its value is put in place of every read of {tensor}.",
         "Substitute {inlined} for {access}, and drop {equation}.",
-        "There is one equation less: what {tensor} held is part of the formulas that read it, as {inlined} for "
-        "{access}.",
+        "There is one equation less: what {tensor} held is part of what reads it, as {inlined} for {access}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{bytes} in {memory} are no longer written and read. The value is computed {often}, from the same operands,"

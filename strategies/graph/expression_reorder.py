@@ -52,12 +52,13 @@ class ExpressionReorder(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The statement at {second} begins like the one at {beyond}, with {header}, but {what} at {first} stands "
-        "between them, and neither of the two needs the other.",
+        "The statement at {second} begins like the one at {beyond}, with {header}. Only that at {first} stands between "
+        "them, and it can come after both.",
         "The statements at {first} and {second} have {nothing} in common that either writes, so their order is free.",
         "The statements at {first} and {second} both use {shared}, but each value is read, or overwritten, in "
         "either order as it is now.",
-        "With {what} out of the way, {beyond} and {second} would be neighbours under {header}.",
+        "With the statement at {first} out of the way, those at {beyond} and {second} would be neighbours under "
+        "{header}.",
         "Must {first} come before {second}? No value passes between them: they have {nothing} in common that either"
         " writes.",
         "Although {shared} is used by both {first} and {second}, no read of it would find another writer if they "
@@ -66,7 +67,8 @@ class ExpressionReorder(Strategy):
         "The order of the statements at {first} and {second} is free: no read of any value depends on it.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "Now {other} comes first, and {what} after it; what each computes is as it was.",
+        "Now the statement that was at {second} comes first, and that at {first} after it; what each computes is as it "
+        "was.",
         "The statement at {second} moves before the one at {first}.",
         "Two neighbours change places, those at {first} and {second}.",
         "At {first} stands what stood at {second}, and the other way round.",

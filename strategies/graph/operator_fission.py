@@ -44,7 +44,6 @@ from strategies.base import (
     Level,
     Strategy,
     counted,
-    describe,
     describe_at,
     flow_preserved,
     listed,
@@ -65,8 +64,8 @@ class OperatorFission(Strategy):
         "can be done for the first part before any of the second.",
         "Nothing but {passed} passes the cut before {cut} in the nest at {path}, from the first part to the second;"
         " so the first can be done for all of {header} ahead of the second.",
-        "One header, {header}, runs {count} at {path}, and holds them to one schedule. Cut before {cut}, they can "
-        "have two.",
+        "One header, {header}, runs {count} at {path}, and holds them to one order of its loops. Cut before {cut}, "
+        "they can have two.",
         "Nothing that comes before {cut} in the nest at {path} waits for what comes after it.",
         "Could the nest at {path} be two nests? Its first part needs nothing of the second, so it could.",
         "The parts of the nest at {path}, {first_count} and {second_count}, share a header and no value.",
@@ -75,29 +74,29 @@ class OperatorFission(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} is written twice: once around {first_count}, once around {second_count}.",
-        "The nest at {path} is cut before {cut}: what comes first stays at {path}, and the rest follows at {second}"
-        " under the same header, {header}.",
+        "The nest at {path} is cut before what was {cut}: what comes first stays, and the rest follows at {second} "
+        "under the same header, {header}.",
         "One nest becomes two, at {path} and {second}, both under {header}.",
         "What follows the cut in the nest at {path} moves to a nest of its own at {second}.",
         "The statements from number {at} on, counted from 0, leave the nest at {path} for one at {second}, with the "
         "header {header}.",
         "The nest at {path} keeps what stood before {cut}; the nest at {second} is new and has the rest.",
-        "Before {cut} the nest at {path} ends, and another begins at {second} with its loops.",
+        "Where {cut} stood, the nest at {path} ends, and another begins at {second} with its loops.",
         "{header} stands twice now, at {path} and at {second}, each time around a part of what was one body.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds {overhead} "
-        "iterations of loops; each equation runs as before, so every bit stays.",
+        "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds {overhead} of "
+        "loops; each equation runs as before, so every bit stays.",
         "Each equation runs as often as before, with the same operands, so the results keep every bit.",
-        "It costs {overhead} iterations of loops, no arithmetic, and no bit of a result.",
+        "It costs {overhead} of loops, no arithmetic, and no bit of a result.",
         "The two nests at {path} and {second} are free of each other's loops: what is done to one leaves the other."
         " Every bit stays.",
         "All of {passed} is written before any of it is read, each element by the statement that wrote it before; "
         "so the bits are the same.",
         "No read finds another value than before, and no accumulation takes its terms in another order: every bit "
         "stays.",
-        "Arithmetic and traffic are as they were, to the bit; the order in which iterations take turns is not.",
-        "What was tied to one order of {header} is tied to two, one for each part. The results keep their bits.",
+        "Every value is computed as it was, to the bit; the order in which iterations take turns is another.",
+        "Each part has {header} to itself, and its loops can be reordered for it alone. The results keep their bits.",
     )
 
     path: Path
@@ -161,19 +160,25 @@ class OperatorFission(Strategy):
             "at": str(self.at),
             "header": header_text(levels),
             "count": counted(len(statements), "statement"),
-            "cut": describe(body[self.at]),
+            "cut": f"the statement at {path_text(self._inside(self.at))}",
         }
         counts = [counted(sum(not isinstance(s, Alloc) for s in part), "statement") for part in (first, second)]
         passed = _passed(first, second)
         if passed:
             result["passed"] = listed(passed)
-            result["last"] = describe(next(s for s in reversed(first) if not isinstance(s, Alloc)))
+            last = max(n for n, s in enumerate(body[: self.at]) if not isinstance(s, Alloc))
+            result["last"] = f"the statement at {path_text(self._inside(last))}"
         elif not _passed(second, first) and not _both(first, second):
             result["first_count"], result["second_count"] = counts
         if not any(isinstance(level, Guard) for level in levels):
-            result["overhead"] = str(iterations_around(before, self.path) * math.prod(_extents(levels)))
+            overhead = iterations_around(before, self.path) * math.prod(_extents(levels))
+            result["overhead"] = counted(overhead, "iteration")
         del after
         return result
+
+    def _inside(self, number: int) -> Path:
+        """The path of a statement of the list that is cut, before the step."""
+        return (*self.path, *(0 for _ in range(self.depth - 1)), number)
 
     def _parts(self, nest: Stmt) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
         """The statements before the cut and after it, each declaration with the statements that use its tensor."""

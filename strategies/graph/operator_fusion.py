@@ -50,6 +50,7 @@ from strategies.base import (
     Fact,
     Level,
     Strategy,
+    counted,
     describe_at,
     flow_preserved,
     listed,
@@ -73,12 +74,12 @@ class OperatorFusion(Strategy):
         "header {header}. In one nest each iteration can go on with what it has made.",
         "Why run {header} twice? The nests at {first} and {second} do so, one right after the other, and neither "
         "needs the other to be done with all of it.",
-        "Between the nests at {first} and {second} lies the whole of {passed}, {whole} elements; within one nest "
-        "{part} would do.",
+        "Between the nests at {first} and {second} lies the whole of {passed}, {whole} elements; of these, an "
+        "iteration of one nest needs {part}.",
         "Both neighbours, at {first} and {second}, use {shared}, in iterations that {header} numbers alike.",
-        "Two neighbours, at {first} and {second}, count the same {iterations} iterations of {header}.",
-        "The nests at {first} and {second} are neighbours and begin alike, with {header}: {iterations} iterations "
-        "that one nest can run once for both.",
+        "Two neighbours, at {first} and {second}, count {iterations} of {header} each.",
+        "The nests at {first} and {second} are neighbours and begin alike, with {header}: {iterations} that one nest "
+        "can run once for both.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} stays once; inside it, the body of {second} follows the body of {first}. {renames}",
@@ -96,13 +97,13 @@ class OperatorFusion(Strategy):
         "{statements_before} nests of this list become {statements_after}; each equation runs as often as before, "
         "with the same operands, so the results keep every bit.",
         "No read changes its writer and no accumulation its order, so nothing changes in the results. The header "
-        "runs once instead of twice, which saves the counting and testing of {overhead} iterations.",
+        "runs once instead of twice, which saves the counting and testing of {overhead}.",
         "Between the write and the read of an element of {passed} lay up to {whole} elements of it, and now {part} "
         "at most, within one iteration of {header}. Each equation runs as before: the results keep every bit.",
         "An iteration of {header} uses {shared} twice in a row now, and no bit of a result changes.",
-        "It saves {overhead} iterations of loops; arithmetic and all bits are as before.",
-        "What one iteration makes of {passed}, the same iteration uses, so that {part} elements are enough at a "
-        "time. Every bit stays.",
+        "It saves {overhead} of loops; arithmetic and all bits are as before.",
+        "What one iteration makes of {passed}, the same iteration uses: {part} of {whole} elements at a time. Every "
+        "bit stays.",
         "There is one nest to order, tile and bind where there were two. No read finds another value: the bits stay.",
         "Each equation computes what it computed, from the same values, to the bit; only the turns that iterations "
         "take are others.",
@@ -167,13 +168,13 @@ class OperatorFusion(Strategy):
             "first": path_text(self.path),
             "second": path_text(second),
             "header": header_text(header),
-            "iterations": str(iterations),
+            "iterations": counted(iterations, "iteration"),
             "renames": f"In the second, {listed(renames)}." if renames else "",
             "statements_before": str(sum(isinstance(s, Loop | Guard) for s in statements_at(before, parent))),
             "statements_after": str(sum(isinstance(s, Loop | Guard) for s in statements_at(after, parent))),
         }
         if not any(isinstance(node, Guard) for node in (*header, *(n for _, n in enclosing(before, self.path)))):
-            result["overhead"] = str(iterations_around(before, self.path) * iterations)
+            result["overhead"] = counted(iterations_around(before, self.path) * iterations, "iteration")
         names: dict[str, Expr] = {v: Variable(w) for w, v in pairs}
         common = {w for w, _ in pairs}
         here = [a for a in dict.fromkeys(accesses(one)) if variables_of(a) <= common]

@@ -95,8 +95,8 @@ class TensorConcatToFuseOperators(Strategy):
         "goes, and {taken} bring both results where they were.",
         "{count} statements replace the two: copies to {joint}, the nest of {new_equation}, and copies of its results.",
         "One nest over {joint} takes the place of two: {new_equation}. Its results are taken apart by {taken}.",
-        "The loop {axis} goes on to {total}: up to {first_extent} it does what {first} did, from there what {second} "
-        "did.",
+        "The loop {axis} has {total} iterations now: the first {first_extent} do what {first} did, the others what "
+        "{second} did.",
         "A loop {new_loop} of two chooses between the operands of {first} and those of {second}, laid together in "
         "{joint}.",
         "Instead of {first_equation} and {second_equation} there is {new_equation}, and {taken} take the results out.",
@@ -109,12 +109,11 @@ class TensorConcatToFuseOperators(Strategy):
         "{bits}",
         "One nest instead of two does the work, so that one loop order serves both. The copies around it are the "
         "price. {bits}",
-        "The price is to copy {laid} and the results; an operator of {total} along {axis} fills a machine better than "
-        "two of its parts. {bits}",
+        "The price is to copy {laid} and the results; in return {axis} has {total} iterations in one nest. {bits}",
         "Each result comes from the operands that it came from. {bits}",
         "{joint} and {result} are new, {elements} elements in all; what is computed is not more than before. {bits}",
         "What is done to the joint nest from here is done for both operators at once. {bits}",
-        "A larger extent gives tiles and threads more to share. {bits}",
+        "The two results come from one nest, and are copied to where they were. {bits}",
     )
 
     path: Path

@@ -73,10 +73,10 @@ class PrecomputeIndices(Strategy):
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The subscript {index} at {path} {divides} each time that it is computed, {times} times; {entries} would do, "
-        "one for each iteration of {loops}.",
-        "The subscript {index} at {path} depends on {loops} alone, and is computed {times} times where {entries} would "
-        "do.",
+        "The subscript {index} at {path} {divides} in each of {times} iterations; {entries} would do, one for each "
+        "iteration of {loops}.",
+        "The subscript {index} at {path} depends on {loops} alone, and is computed in {times} iterations where "
+        "{entries} would do.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A table {table}, filled at {filled}, holds {index} for each iteration of {loops}; {places} {read} {entry} "
@@ -84,8 +84,8 @@ class PrecomputeIndices(Strategy):
         "{index} becomes {entry}, an entry of the table {table} that a nest at {filled} fills once.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The subscript is computed {entries} times instead of {times}, and loaded instead. The elements touched are "
-        "the same, so every bit stays.",
+        "The subscript is computed for the table alone, {bytes}, and loaded in {times} iterations. The elements "
+        "touched are the same, so every bit stays.",
         "A table of {bytes} is read where {index} was computed, and no value of another tensor changes: every bit "
         "stays.",
     )
@@ -136,7 +136,7 @@ class PrecomputeIndices(Strategy):
         low, high = interval(index, ranges)
         yield Fact("values-fit-the-table", -LARGEST <= low <= high <= LARGEST, f"{found} is between {low} and {high}")
         entries, times = prod(table.shape), self._times(program)
-        evidence = f"{found} is computed {counted(times, 'time')}, for a table of {entries}"
+        evidence = f"{found} is computed in {counted(times, 'iteration')}, for a table of {entries}"
         yield Fact("is-used-again", times > entries, evidence)
 
     def rewrite(self, program: Program) -> Program:

@@ -71,13 +71,13 @@ class SetStorageScope(Strategy):
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{tensor} is written at {writers} and read at {readers}, always in one iteration of {header}: {bytes} in "
-        "{source} for values that live no longer than that. {To} is enough for it.",
+        "{tensor} is {used}, always in one iteration of {header}: {bytes} in {source} for values that live no longer "
+        "than that. {To} is enough for it.",
         "No iteration of {header} needs a value of {tensor} from another, yet {tensor} has {shape} in {source}; "
         "{fewer} in {to} will do.",
         "{tensor} lives in {source}, anew in each iteration of {lifetime}. In {to} every iteration has elements of its "
         "own, so that no storage ties the writes at {writers} and the reads at {readers} to one iteration.",
-        "{tensor} is written at {writers} and read at {readers}, and takes {bytes} in {source}; {to} can hold it too.",
+        "{tensor} is {used}, and takes {bytes} in {source}; {to} can hold it too.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{tensor} moves from {source} to {to}: from {shape} to {new_shape}. {declaration}",
@@ -161,6 +161,7 @@ class SetStorageScope(Strategy):
         using = list(dict.fromkeys(statements_using(before, self.tensor)))
         writers = [p for p in using if _writes(statement_at(before, p), self.tensor)]
         readers = [p for p in using if _reads(statement_at(before, p), self.tensor)]
+        read = f"read at {_paths_text(readers)}" if readers else "never read"
         result = {
             "tensor": self.tensor,
             "source": WORDS[old.scope],
@@ -172,6 +173,7 @@ class SetStorageScope(Strategy):
             "new_bytes": _size_text(new),
             "writers": _paths_text(writers),
             "readers": _paths_text(readers) if readers else "no place",
+            "used": f"written at {_paths_text(writers)} and {read}",
             "declaration": "It needs no declaration: undeclared tensors are global."
             if new.alloc is None
             else f"It is declared at {path_text(new.alloc)}, ahead of the statements that use it.",

@@ -53,8 +53,8 @@ class LoopBinding(Strategy):
     effect: ClassVar[tuple[str, ...]] = (
         "Each of the {extent} {units} runs {per_iteration}. What an iteration computes does not change, so every bit "
         "stays.",
-        "The {extent} iterations run as {units} of {axis}, in any order and at once; {apart}, so results "
-        "keep their bits.",
+        "The {extent} iterations run as {units} of {axis}, in any order or at once; {apart}, so results keep their "
+        "bits.",
         "The {given_up} iterations run one after the other again, in one {unit_was}, and compute the same bits.",
     )
 

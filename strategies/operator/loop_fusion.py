@@ -37,8 +37,8 @@ class LoopFusion(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Loops {outer} and {inner} at {path} are the two parts of one index, {index}: one loop can run over it whole.",
-        "Loop {outer} at {path} has {outer_extent} iterations and {inner}, directly below, {inner_extent}: as one loop "
-        "of {extent} they can be bound, parallel or split as a whole.",
+        "Loop {outer} at {path} has {outer_extent} iterations and {inner}, directly below, {inner_extent}: one loop of "
+        "{extent} can be split in blocks of other sizes.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{header} becomes {new_header}. {outer} now counts pairs: below, {index} is written {fused}.",

@@ -30,7 +30,7 @@ class LoopParallelization(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "No loop around {variable} at {path} is parallel, and its {extent} iterations, of {per_iteration} each, do not "
-        "need each other: they can run on as many cores as there are.",
+        "need each other: each of them can have a core of its own.",
         "Loop {variable} at {path} stands below the parallel loop {outer} and runs serially there, but its {extent} "
         "iterations are independent too, and can be parallel wherever they go.",
         "The parallel loop {variable} at {path} has {given_up} iterations; a GPU kernel around them, or a step that "
@@ -42,8 +42,8 @@ class LoopParallelization(Strategy):
         "Loop {variable} is {new_kind} instead of {kind}: {new_header}. Nothing else changes.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Up to {extent} iterations run at once and share {instances} equation instances. Each element of {targets} is "
-        "still computed by one of them, so every bit stays.",
+        "Up to {extent} iterations can run at once and share {instances}. Each element of {targets} is still computed "
+        "by one of them, so every bit stays.",
         "The {extent} iterations may come in any order, on any core; what each computes is the same, to the last bit.",
         "The {given_up} iterations run in their order again, one after the other, and compute the same bits.",
     )

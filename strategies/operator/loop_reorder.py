@@ -70,11 +70,11 @@ class LoopReorder(Strategy):
         "where it has {alike_before} now.",
         "{fixed} does not depend on {new_innermost}: with that loop innermost, its element stays the same from one "
         "iteration to the next, and can stay in a register.",
-        "Loop {outer} carries a dependence, {independent} does not: outside, its {inner_extent} iterations are "
-        "independent of each other and can run apart.",
-        "The loops of {header} are started {starts} times in all; with {inner}, of {fewer} iterations, outside "
-        "{outer}, of {outer_extent}, it is {new_starts} times.",
-        "Loops {outer} and {inner}, of {outer_extent} and {inner_extent} iterations, may stand in either order; "
+        "Loop {outer} carries a dependence, {independent} does not: outside, its iterations, {inner_extent} of them, "
+        "are independent of each other and can run apart.",
+        "The loops of {header} are started {starts} times in all; with {inner}, of {fewer}, outside {outer}, of "
+        "{outer_extent}, it is {new_starts} times.",
+        "Loops {outer} and {inner}, of extents {outer_extent} and {inner_extent}, may stand in either order; "
         "{new_header} is the other one.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -156,7 +156,7 @@ class LoopReorder(Strategy):
             if starts != new_starts:
                 result["starts"], result["new_starts"] = str(starts), str(new_starts)
             if new_starts < starts:
-                result["fewer"] = str(inner.extent)
+                result["fewer"] = counted(inner.extent, "iteration")
         if innermost == new_innermost:
             return result
         used = list(dict.fromkeys(a for node in old[-1][1].body for a in accesses(node)))

@@ -152,7 +152,8 @@ class LoopTiling(Strategy):
         tails = [tail_guard(*cut) for cut in self._cuts(before) if cut[0].extent % cut[1]]
         shown = listed(expression_text(guard) for guard in tails) if tails else ""
         ends = "end the last tiles" if len(tails) > 1 else "ends the last tile"
-        result["tails"] = f"{shown} {ends}." if tails else "The tiles divide the loops, so no guard is needed."
+        guards = "Guards" if len(tails) > 1 else "The guard"
+        result["tails"] = f"{guards} {shown} {ends}." if tails else "The tiles divide the loops, so no guard is needed."
         equations = [node for _, node in walk_with(statement_at(before, self.outer)) if isinstance(node, Equation)]
         sums = dict.fromkeys(equation.target.tensor for equation in equations if equation.op != "=")
         if not self.is_bit_exact(before):

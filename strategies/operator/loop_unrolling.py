@@ -36,7 +36,7 @@ class LoopUnrolling(Strategy):
         "can stay in registers.",
         "{shared} {do} not depend on {variable}: written out side by side, its {extent} iterations can share a load.",
         "Loop {variable} at {path} has {given_up} copies of its body; rolled up, it can be split, reordered or bound.",
-        "Loop {variable} at {path} has only {extent} iterations, and control costs as much as a small body does.",
+        "Loop {variable} at {path} has {extent} iterations, and counts and tests for each of them beside {body}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{header} becomes {new_header}; the {equations} below {stay} as before.",

@@ -35,7 +35,7 @@ class LoopVectorization(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Along {variable}, {unit} {move} by one element: the {extent} iterations of the loop at {path} touch "
-        "neighbours, which one access can fetch or store.",
+        "neighbours, as the lanes of a vector do.",
         "The {extent} lanes of {variable} at {path} take {lane_bytes} bytes of {target}, no more than one access of a "
         "GPU thread moves.",
         "The vector loop {variable} at {path} has {given_up} lanes; a step that splits or reorders them needs it "
@@ -50,7 +50,7 @@ class LoopVectorization(Strategy):
     effect: ClassVar[tuple[str, ...]] = (
         "One vector operation stands for {extent} scalar ones where the target has vectors of that width. Each lane "
         "computes what its iteration did, so every bit stays.",
-        "The {extent} values of a run are loaded, computed and stored together, each as before, to the last bit.",
+        "The {extent} values of a run may be loaded, computed and stored together, each as before, to the last bit.",
         "The {given_up} lanes are iterations again, one after the other, and compute the same bits.",
     )
 

@@ -76,16 +76,22 @@ class ReductionFactorization(Strategy):
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "{equation} takes the {extent} terms of loop {variable} at {path} one after the other; {parts} partial "
-        "results can take theirs at once.",
+        "{equation} takes the terms of the {extent} iterations of loop {variable} at {path} one after the other; "
+        "{parts} partial results can take theirs at once.",
         "The {word} over {variable} at {path} ties all {extent} iterations to one element. In {parts} parts, those of "
         "different parts are independent.",
+        "All {extent} iterations of {variable} at {path} update one element in turn; {parts} partial results can be "
+        "updated at once.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{equation} becomes {new_equation} below {new_header}, and a nest at {combined} combines the parts: "
         "{combination}.",
         "A nest ahead sets {partial} to {identity}, the identity of the {word}, since a part may get no term. "
         "{equation} becomes {new_equation}, and a nest at {combined} combines the parts.",
+        "Each part has its own {word} in {partial}, under {new_header}; a nest at {combined} combines them: "
+        "{combination}.",
+        "{partial} starts from {identity}, as a part may get no term, and takes the {word} of each part; a nest at "
+        "{combined} combines them.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "No two iterations of {part} share an element of {partial}. The {exact_word} does not depend on how its terms "

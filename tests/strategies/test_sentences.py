@@ -4,10 +4,11 @@ import re
 
 import pytest
 
+from leir.analysis.cost import cost
 from leir.parser import parse
 from stepTP.narrate.call import parse_call
 from strategies.base import usable
-from strategies.catalog import parse_step
+from strategies.catalog import names, parse_step, strategy
 
 ROWS = """in A_{4,8};out C_{4,8};
 L^{4,8}_{i,j}[D_i+=A_{i,j};]
@@ -26,7 +27,54 @@ L^{4,10,10}_{i,j,k}[M_{i,j}+=exp(I_{i,j,k}-K_{i,j});]
 L^{4,10,10}_{i,j,k}[J_{i,j,k}=exp(I_{i,j,k}-K_{i,j})/M_{i,j};]
 L^{4,10,16,3,4}_{i,j,k,l,n}(l*4+n<10)[F_{i,j,k}+=J_{i,j,l*4+n}*D_{i,l*4+n,k};]
 """
+BOUNDED = """in A_{4,10};out C_{4,10};
+L^{4,10}_{i,j}[F_{i,j}=tanh(A_{i,j});]
+L^{4,10}_{i,j}[D_i max=F_{i,j};]
+L^{4,10}_{i,j}[E_i+=exp(F_{i,j}-D_i);]
+L^{4,10}_{i,j}[C_{i,j}=exp(F_{i,j}-D_i)/E_i;]
+"""
+WINDOWS = """in A_8,C_3,D_3;out E_8;
+L^{8,3}_{i,j}(0<=i+j-1&&i+j-1<8)[F_i+=A_{i+j-1}*C_j;]
+L^{8,3}_{i,j}(0<=i+j-1&&i+j-1<8)[G_i+=A_{i+j-1}*D_j;]
+L^8_i[E_i=F_i+G_i;]
+"""
+LOGS = """in A_8;out C_8;
+L^8_i[D_i=min(max(A_i,0.01),0.99);]
+L^8_i[C_i=log(sqrt(D_i))-log(1.0-D_i);]
+"""
+CLAMPED = """in A_{4,8},D_8;out C_{4,8};
+L^{4,8}_{i,j}[C_{i,j}=(A_{i,j}-D_j)/exp(min(max(A_{i,j},-2.0),2.0));]
+"""
+UNREAD = """in A_{4,8};out C_{4,8};
+L^4_i[L^8_j[D_{i,j}=A_{i,j}*2.0;]L^8_j[C_{i,j}=A_{i,j}+1.0;]]
+"""
+TWICE = """in A_{4,8};out C_{4,8};
+L^4_i[L^8_j[D_{i,j}=A_{i,j}*2.0;]L^8_j[E_{i,j}=A_{i,j}+1.0;]L^8_j[C_{i,j}=D_{i,j}+E_{i,j};]]
+"""
 CASES = [
+    (BOUNDED, 'exponential_split(path=(2,0,0), within=(1), value="F_{i,0}")',
+     ["In the sum over j, exp(F_{i,0}-D_i)", "taking exp(F_{i,0}-D_i) out of the sum over j"], ["factorization"]),
+    (BOUNDED, 'additive_split(path=(2,0,0), within=(1,0,0), value="F_{i,0}")',
+     ["expand_powsimp by F_{i,0} is legal after it"], ["cancellation by", "gains"]),
+    (BOUNDED, 'normal_loop_max_to_prefix_max(path=(1))', ["Nothing is saved yet"], ["faster"]),
+    (BOUNDED, "online_softmax(maximum=(1), sum=(2))", ["no guard is needed, as F_{i,j} is in"], ["needed: "]),
+    (WINDOWS, "partially_equivalent_then_correct(nests=((0),(1)), along=(0))",
+     ["A and again A", "come from 2 corrections"], ["keeps A apart", "corrections compute"]),
+    (LOGS, 'expand_log(path=(1,0), within=(1,0), identity="log-of-root", of="D_i", other="")',
+     ["By log-of-root, log(sqrt(D_i)) is 0.5*log(D_i)."], ["leave", "among other operands", "taken out"]),
+    (LOGS, 'logsimp(path=(1,0), within=(1), identity="log-of-quotient", of="log(sqrt(D_i))", other="log(1.0-D_i)")',
+     ["Are log(sqrt(D_i)) and log(1.0-D_i) needed as two logarithms"], ["far from the ends"]),
+    (CLAMPED, 'apart(path=(0,0,0), within=(1), by="")', ["took 5 operations and takes 9 operations now"],
+     ["6 operations"]),
+    (CLAMPED.replace("/exp(min(max(A_{i,j},-2.0),2.0))", "/4.0+D_j"), 'together(path=(0,0,0), within=(1), over="4.0")',
+     ["2 terms have the common denominator 4.0"], ["common divisor", "line of fraction"]),
+    (UNREAD, 'set_storage_scope(tensor="D", scope="l")', ["D is written at (0,0,0) and never read"],
+     ["no place, always"]),
+    (TWICE, "operator_fission(path=(0), depth=1, at=1)", ["before the statement at (0,1)"], ["the L loop j of 8"]),
+    (TWICE, "loop_parallelization(path=(0))", ["each of them can have a core of its own"], ["as many cores"]),
+    ("in A_8;out C^{i32}_{8,4};L^{8,4}_{i,j}[C_{i,j}=max(i,2)*4+j+j+max(i,2)*j;]",
+     'collect(path=(0,0,0), within=(1), by="max(i,2)", order="powers")', ["In i64, nothing is rounded"],
+     ["roundings", "bits may"]),
     (ROWS, 'cache_read_write(path=(1,0), tensor="D", scope="l", side="read")',
      ["it need not come from", "touches one element of D at [i]", "can hold it."], ["they need", "from [i] on"]),
     (ROWS, 'cache_read_write(path=(1,0), tensor="A", scope="l", side="read")',
@@ -66,6 +114,31 @@ def test_what_is_said_of_a_step(text: str, step: str, said: list[str], unsaid: l
     assert [part for part in said if part not in found] == [], found
     assert [part for part in unsaid if part in found] == [], found
     assert not re.search(r"\b1 \w+ (?:are|have)\b|\bthere is \d{2,}", found)
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        (CLAMPED, 'apart(path=(0,0,0), within=(1), by="")'),
+        (BOUNDED.replace("tanh(A_{i,j})", "A_{i,j}*-2.0+abs(A_{i,j})*-2.0"),
+         'factorization(path=(0,0,0), within=(1), factor="-2.0")'),
+    ],
+)  # fmt: skip
+def test_operations_are_counted_as_in_the_totals(text: str, step: str) -> None:
+    before, taken = parse(text), parse_step(parse_call(step).model_dump())
+    after = taken.apply(before).program
+    totals = [found.flops.value + found.calls.value for found in map(cost, (before, after))]
+    terms = taken.terms(before, after)
+    sign = 1 if "added_in_all" in terms else -1
+    said = terms.get("added_in_all") or terms["saved_in_all"]
+    assert totals[1] - totals[0] == sign * int(said.split()[0])
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_sentence_claims_speed(name: str) -> None:
+    cls = strategy(name)
+    claim = re.compile(r"\b(?:faster|slower|cheap\w*|dear|sooner|speed\w*|fills? a machine|as many cores)\b")
+    assert [s for s in (*cls.choice, *cls.change, *cls.effect) if claim.search(s)] == []
 
 
 def test_an_access_stands_for_all_that_are_written_like_it() -> None:
