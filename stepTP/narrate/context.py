@@ -8,11 +8,12 @@ from leir.syntax import Program, Stmt
 from stepTP.narrate.difference import Change, changes
 from stepTP.narrate.next_step import next_step
 from stepTP.narrate.numbers import StateNumbers, measure, operations
-from stepTP.narrate.shorten import shortened, shortened_apart
+from stepTP.narrate.shorten import SHOWN, shortened, shortened_apart
 from stepTP.records import FactRecord, Step
 from strategies.base import Strategy, usable
 from strategies.catalog import parse_step
 
+MOST_EVIDENCE = 200  # characters of evidence that a sentence carries, where it has several findings
 GENERIC_FACTS = ("changes-the-program", "stays-well-formed")  # of every step: they say nothing about this one
 
 
@@ -66,24 +67,25 @@ def gather(
     after: str,
     others: tuple[Step, ...],
     refused: tuple[RefusedStep, ...],
+    shown: int = SHOWN,
 ) -> Context:
-    """The context of a legal step between two texts."""
+    """The context of a legal step between two texts. `shown`: characters of an expression that a sentence carries."""
     old, new = parse(before), parse(after)
     taken: Strategy = parse_step(step.model_dump())
-    terms, changed = shortened_apart(taken.terms(old, new)), changes(before, after)
+    terms, changed = shortened_apart(taken.terms(old, new), shown), changes(before, after)
     return Context(
         key=key,
         step=step,
         level=taken.level,
         bit_exact=bit_exact,
-        facts=tuple(_short(fact) for fact in facts if fact.name not in GENERIC_FACTS),
+        facts=tuple(_short(fact, shown) for fact in facts if fact.name not in GENERIC_FACTS),
         before=old,
         after=new,
         numbers_before=measure(old),
         numbers_after=measure(new),
         changed=changed,
         others=others,
-        refused=tuple(RefusedStep(one.step, _short(one.fact)) for one in refused),
+        refused=tuple(RefusedStep(one.step, _short(one.fact, shown)) for one in refused),
         enabled=next_step(key, old, new, step, changed),
         choice=usable(taken.choice[:-1], terms) or usable(taken.choice[-1:], terms),
         change=usable(taken.change, terms),
@@ -92,8 +94,12 @@ def gather(
     )
 
 
-def _short(fact: FactRecord) -> FactRecord:
-    return fact.model_copy(update={"evidence": shortened(fact.evidence)})
+def _short(fact: FactRecord, shown: int) -> FactRecord:
+    """The fact with its evidence as a sentence can carry it: short expressions, and of many findings the first few."""
+    found = shortened(fact.evidence, shown).split("; ")
+    kept = max((n for n in range(1, len(found) + 1) if sum(map(len, found[:n])) <= MOST_EVIDENCE), default=1)
+    rest = [f"and {len(found) - kept} more"] if kept < len(found) else []
+    return fact.model_copy(update={"evidence": "; ".join([*found[:kept], *rest])})
 
 
 def touched_operations(context: Context) -> int:

@@ -7,12 +7,13 @@ from stepTP.draw import digest
 from stepTP.narrate.call import call_text
 from stepTP.narrate.context import Context
 from stepTP.narrate.next_step import paths_of
-from stepTP.narrate.part import Form, Part, capital, pick
+from stepTP.narrate.part import Form, Part, pick
 from stepTP.records import FactRecord, Step
 from strategies.base import listed
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
 LONG_CALL = 120  # characters of a step beside the one that is taken
+_VERBS = ("computes ", "depends ", "has ", "is ", "occurs ", "stands ", "stays ", "writes ")
 
 
 def choice(context: Context) -> tuple[Form, ...]:
@@ -47,7 +48,7 @@ def legality(context: Context) -> tuple[Form, ...]:
     if not facts:
         return ((Part("It has no precondition but that the checker accepts the result, which it does."),),)
     close = Part("The checker accepts the program after it, with every claim of its loops.", 8)
-    carry = "This fact carries the step." if len(facts) == 1 else "These facts carry the step."
+    carry = "One fact carries the step." if len(facts) == 1 else f"The step rests on {len(facts)} facts."
     return (
         (Part("It is allowed here."), *_facts(facts, _evidence_first), close),
         (Part("What must hold, holds."), *_facts(facts, _name_first), close),
@@ -137,7 +138,7 @@ def _refused(context: Context) -> str:
             f"{call} was tried and fails at {name}: {evidence}.",
             f"One cannot take {call}, for {name} does not hold: {evidence}.",
             f"Ruled out: {call}, by {name} ({evidence}).",
-            f"{capital(evidence)}: so {name} does not hold, and {call} is out.",
+            f"{evidence}: so {name} does not hold, and {call} is out.",
             f"What does not work is {call}; {name} asks for more: {evidence}.",
         ),
     )
@@ -147,13 +148,19 @@ def _facts(facts: Sequence[FactRecord], form: Callable[[FactRecord], str]) -> li
     """A sentence a fact. The first, which says what the arguments are, is spared before the others; the last, never."""
     last = len(facts) - 1
     return [
-        Part(capital(form(fact)), 0 if number == last else 1 if number == last - 1 else 3 if number else 5)
+        Part(
+            form(fact),
+            0 if number == last else 1 if number == last - 1 else 3 if number else 5,
+            last="Every condition holds." if number == last else None,
+        )
         for number, fact in enumerate(facts)
     ]
 
 
 def _words(fact: FactRecord) -> str:
-    return fact.name.replace("-", " ")
+    """The fact's name as a clause: one that begins with its verb gets a subject."""
+    words = fact.name.replace("-", " ")
+    return f"it {words}" if words.startswith(_VERBS) else words
 
 
 def _evidence_first(fact: FactRecord) -> str:

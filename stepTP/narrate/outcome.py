@@ -14,10 +14,11 @@ LONG_LINE = 90  # characters of a program's line that reasoning quotes
 
 def change(context: Context) -> tuple[Form, ...]:
     """What becomes of the text, line by line."""
-    what = Part(pick(context, "change", context.change), 1, min(context.change, key=len))
-    lines = Part(lines_text(context.changed, quoting=True), 6, lines_text(context.changed, quoting=False))
-    plain = Part(lines_text(context.changed, quoting=False), 6)
-    pairs = Part(_before_and_after(context), 6, lines_text(context.changed, quoting=False))
+    numbers = lines_text(context.changed, quoting=False)
+    what = Part(pick(context, "change", context.change), 1, min(context.change, key=len), last=numbers)
+    lines = Part(lines_text(context.changed, quoting=True), 6)
+    plain = Part(numbers, 6)
+    pairs = Part(_before_and_after(context), 6)
     kept = Part(_kept(context), 7)
     return (
         (what, lines),
@@ -35,7 +36,7 @@ def effect(context: Context) -> tuple[Form, ...]:
     """What the step costs, saves and makes possible, as far as it can be computed."""
     effects = pick(context, "effect", context.effect)
     alike = [other for other in context.effect if _says_bits(other) == _says_bits(effects)]
-    brings = Part(effects, 1, min(alike, key=len))
+    brings = Part(effects, 1, min(alike, key=len), last=_bits(context))
     moved = Part(_moved(context), 1)
     enabled = Part(_enabled(context), 2)
     bits = Part("" if _says_bits(effects) else _bits(context))

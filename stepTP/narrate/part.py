@@ -8,19 +8,20 @@ from stepTP.draw import digest
 from stepTP.narrate.context import Context
 from strategies.base import counted, listed
 
-_WORD = re.compile(
-    r"(?:[a-z]{3,}|a|an|no|as|so|at|in) "
-)  # a word that a sentence may begin with; a loop keeps its case
+_FIRST = re.compile(  # the word that a sentence begins with; the name of a loop or a strategy is none
+    r"(?:^|(?<=[.?] ))(?:[a-z]{3,}|a|an|no|as|so|at|in|of|on|to|if|is|it)(?= )"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A sentence or two. `spare`: 0 where the text cannot do without; the largest goes first. `brief`: what is said
-    instead of a part that goes."""
+    instead of a part that goes. `last`: what is said where even that is too long; None: the same."""
 
     text: str
     spare: int = 0
     brief: str = ""
+    last: str | None = None
 
 
 Form = tuple[Part, ...]
@@ -31,9 +32,9 @@ def pick(context: Context, what: str, forms: Sequence[str]) -> str:
     return forms[digest(context.key, what)[0] % len(forms)] if forms else ""
 
 
-def capital(text: str) -> str:
-    """The text as a sentence begins: a word gets its capital, the name of a loop does not."""
-    return text[:1].upper() + text[1:] if _WORD.match(text) else text
+def capitals(text: str) -> str:
+    """The text with a capital where a sentence begins with a word; the name of a loop keeps its case."""
+    return _FIRST.sub(lambda found: found[0].capitalize(), text)
 
 
 def names_text(tensors: Sequence[str]) -> str:

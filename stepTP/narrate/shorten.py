@@ -3,8 +3,9 @@
 import re
 
 SHOWN = 80  # characters of an expression that a sentence still carries
+SHORTER = 56  # where the text is too long otherwise
 _KEPT = 12  # characters in parentheses that are never worth an ellipsis
-_LONG = re.compile(rf"\S{{{SHOWN + 1},}}")  # LEIR has no spaces in an expression
+_LONG = re.compile(rf"\S{{{SHORTER + 1},}}")  # LEIR has no spaces in an expression
 
 
 def shortened(text: str, most: int = SHOWN) -> str:
@@ -12,16 +13,16 @@ def shortened(text: str, most: int = SHOWN) -> str:
     return _LONG.sub(lambda found: _expression(found[0], most), text)
 
 
-def shortened_apart(texts: dict[str, str]) -> dict[str, str]:
+def shortened_apart(texts: dict[str, str], shown: int = SHOWN) -> dict[str, str]:
     """The texts shortened; those that would look the same, though they differ, are given more room."""
     result: dict[str, str] = {}
-    for most in (SHOWN, 2 * SHOWN, 4 * SHOWN):
+    for most in (shown, 2 * shown, 4 * shown):
         short = {name: shortened(text, most) for name, text in texts.items()}
         meant: dict[str, set[str]] = {}
         for name, text in short.items():
             meant.setdefault(text, set()).add(texts[name])
         result = {name: text for name, text in short.items() if len(meant[text]) == 1} | result
-    return {name: result[name] if name in result else shortened(text) for name, text in texts.items()}
+    return {name: result[name] if name in result else shortened(text, shown) for name, text in texts.items()}
 
 
 def _expression(text: str, most: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leir.edit import statement_at
-from leir.syntax import Guard, Loop
+from leir.syntax import Alloc, Guard, Loop
 from stepTP.narrate.context import Context, readers, temporaries, touched_operations
 from stepTP.narrate.describe import kinds, loops_text, purpose
 from stepTP.narrate.numbers import StateNumbers, count_text, data_text, operations, short_text
@@ -23,6 +23,10 @@ class _Focus:
     name: str
     loops: str
     does: str
+
+    @property
+    def is_nest(self) -> bool:
+        return self.name.startswith("Nest")
 
     @property
     def word(self) -> str:
@@ -52,7 +56,9 @@ def state(context: Context) -> tuple[Form, ...]:
     )
     nests = counted(len(numbers.nests), "nest")
     iterations = f"{count_text(numbers.cost.iterations)} iterations"
-    first, *others = (_focus(context, number) for number in context.touched[:3] or (0,))
+    touched = sorted(context.touched, key=lambda number: isinstance(program.body[number], Alloc))
+    first, *others = (_focus(context, number) for number in touched[:3] or (0,))
+    among = f"one of {nests}" if first.is_nest else f"beside {nests}"
     rest = [Part(other.sentence(), 3) for other in others]
     use = Part(_use(context), 7)
     about = f"{first.name[0].lower()}{first.name[1:]}"
@@ -64,8 +70,8 @@ def state(context: Context) -> tuple[Form, ...]:
         (Part(f"State: {nests}, {iterations}; {inputs} {ins}, {outputs} {outs}. {first.sentence()}"), *rest, use),
         (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(first.sentence()), *rest,
          use),
-        (Part(f"This is about {about}, one of {nests} from {ins} to {outs}: it {first.does}.")
-         if len(numbers.nests) > 1
+        (Part(f"This is about {about}, {among} from {ins} to {outs}: it {first.does}.")
+         if len(numbers.nests) > 1 or not first.is_nest
          else Part(f"One nest makes {outs} of {ins}: it {first.does}."),
          Part(first.header(), 6), *rest, use),
         (Part(first.loops_first()), *rest, Part(f"The whole, from {ins} to {outs}, is {nests}, {iterations}.", 4), use),

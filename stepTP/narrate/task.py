@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from leir.parser import parse
 from stepTP.narrate.call import call_text
-from stepTP.narrate.compose import compose
+from stepTP.narrate.compose import LENGTH, compose, length
 from stepTP.narrate.context import Context, RefusedStep, gather, touched_operations
 from stepTP.narrate.describe import kinds, purpose
 from stepTP.narrate.difference import diff_text
 from stepTP.narrate.ground import Ungrounded, ungrounded
 from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_text
 from stepTP.narrate.recover import recover_step
+from stepTP.narrate.shorten import SHORTER, SHOWN
 from stepTP.records import FactRecord, Step
 from stepTP.structure import structure_of_step
 
@@ -26,20 +27,11 @@ def explain(payload: dict[str, Any]) -> dict[str, Any]:
     bugs of a sentence.
     """
     step = Step(**payload["step"])
-    context = gather(
-        key=payload["id"],
-        before=payload["before"],
-        step=step,
-        bit_exact=payload["bit_exact"],
-        facts=tuple(FactRecord(**fact) for fact in payload["facts"]),
-        after=payload["after"],
-        others=tuple(Step(**other) for other in payload["others"]),
-        refused=tuple(
-            RefusedStep(Step(strategy=r["strategy"], args=r["args"]), FactRecord(**r["fact"]))
-            for r in payload["refused"]
-        ),
-    )
+    context = _context(payload, SHOWN)
     reasoning = compose(context)
+    if length(reasoning) > LENGTH:
+        context = _context(payload, SHORTER)
+        reasoning = compose(context, at_last=True)
     strange = ungrounded(reasoning, payload["before"], payload["after"], computed(context))
     if strange:
         raise Ungrounded(f"{', '.join(strange)} of {call_text(step)} come from nowhere: {reasoning}")
@@ -52,6 +44,23 @@ def explain(payload: dict[str, Any]) -> dict[str, Any]:
         "structure": structure_of_step(step.strategy, context.before, context.after),
         "tokens": _tokens(payload["after"], reasoning, payload["count_tokens"]),
     }
+
+
+def _context(payload: dict[str, Any], shown: int) -> Context:
+    return gather(
+        key=payload["id"],
+        before=payload["before"],
+        step=Step(**payload["step"]),
+        bit_exact=payload["bit_exact"],
+        facts=tuple(FactRecord(**fact) for fact in payload["facts"]),
+        after=payload["after"],
+        others=tuple(Step(**other) for other in payload["others"]),
+        refused=tuple(
+            RefusedStep(Step(strategy=r["strategy"], args=r["args"]), FactRecord(**r["fact"]))
+            for r in payload["refused"]
+        ),
+        shown=shown,
+    )
 
 
 _FORMS = ("leir", "tir", "cuda", "reasoning")

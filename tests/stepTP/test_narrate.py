@@ -11,7 +11,7 @@ from leir.parser import parse
 from leir.printer import to_text
 from stepTP.expand import expand
 from stepTP.narrate.call import NotACall, call_text, parse_call
-from stepTP.narrate.compose import LENGTH, length
+from stepTP.narrate.compose import LENGTH, compose, length
 from stepTP.narrate.context import Context, RefusedStep, gather
 from stepTP.narrate.decision import choice, legality
 from stepTP.narrate.describe import purpose
@@ -19,7 +19,7 @@ from stepTP.narrate.difference import changes, diff_text
 from stepTP.narrate.ground import ungrounded
 from stepTP.narrate.next_step import next_step
 from stepTP.narrate.outcome import change, effect, lines_text
-from stepTP.narrate.part import Form
+from stepTP.narrate.part import Form, capitals
 from stepTP.narrate.recover import recover_step
 from stepTP.narrate.shorten import SHOWN, shortened, shortened_apart
 from stepTP.narrate.situation import bottleneck, state
@@ -138,6 +138,64 @@ def test_one_loop_is_no_loops() -> None:
     assert "Its loop is i of 8." in told
     assert any(", in loop i of 8." in said for said in told)
     assert [said for said in told if re.search(r"[Ll]oops (?:are )?i of", said)] == []
+
+
+def one_step(text: str, call: str) -> dict[str, Any]:
+    """A legal step as `explain` takes it."""
+    before, step = parse(text), parse_call(call)
+    applied = parse_step(step.model_dump()).apply(before)
+    facts = [{"name": fact.name, "holds": fact.holds, "evidence": fact.evidence} for fact in applied.facts]
+    return {
+        "id": row_id(text, call),
+        "before": to_text(before),
+        "step": step.model_dump(),
+        "bit_exact": applied.bit_exact,
+        "facts": facts,
+        "after": to_text(applied.program),
+        "others": [],
+        "refused": [],
+        "count_tokens": "none",
+    }
+
+
+def test_a_declaration_is_no_nest() -> None:
+    text = LINEAR.replace("L^{64,32}_{i,j}[E", "E^{f32,g}_{64,33};\nL^{64,32}_{i,j}[E")
+    step = one_step(text, 'set_storage_layout(tensor="E", op="pad", axis=1, by=1)')
+    told = {part.text for form in state(context_of(step)) for part in form}
+    assert any(said.startswith("This is about statement 1, beside 3 nests") for said in told)
+    assert [said for said in told if "statement 1, one of" in said] == []
+
+
+def test_a_sentence_begins_with_a_capital() -> None:
+    assert capitals("the pair goes. by moves out, i in. of Q, neither waits. is it legal? no.") == (
+        "The pair goes. by moves out, i in. Of Q, neither waits. Is it legal? no."
+    )
+    assert capitals('path-is-a-loop holds: it is. compute_inline(tensor="A") is legal.')[:4] == "path"
+
+
+def test_a_fact_that_begins_with_its_verb_gets_a_subject() -> None:
+    facts = (FactRecord(name="has-one-equation", holds=True, evidence="1 equation for A"),)
+    told = {part.text for form in legality(replace(context_of(steps_of(SOFTMAX)[0]), facts=facts)) for part in form}
+    assert {"It has one equation: 1 equation for A.", "1 equation for A (it has one equation)."} <= told
+
+
+def test_of_many_findings_the_first_are_told() -> None:
+    step = steps_of(SOFTMAX)[0]
+    found = "; ".join(f"A_{{i,{n}}} is in [-{n}, {n}]" for n in range(30))
+    step["facts"] = [{"name": "stays-in-range", "holds": True, "evidence": found}]
+    (fact,) = context_of(step).facts
+    assert fact.evidence.startswith("A_{i,0} is in [-0, 0]; A_{i,1}") and fact.evidence.endswith("; and 21 more")
+
+
+def test_a_text_that_cannot_be_spared_says_less_at_last() -> None:
+    gate = "0.7978845608028654*(A_{i,j}*D_i+0.044715*(A_{i,j}*D_i)*(A_{i,j}*D_i)*(A_{i,j}*D_i))"
+    text = f"in A_{{4,8}},D_4;out C_{{4,8}};\nL^{{4,8}}_{{i,j}}[C_{{i,j}}=0.5*(A_{{i,j}}*D_i)*(1.0+tanh({gate}));]\n"
+    step = one_step(text, f'expand_factorization(path=(0,0,0), within=(1), over="1.0+tanh({gate})")')
+    context, shorter = context_of(step), replace(context_of(step), key="key")
+    long = replace(shorter, change=("Words " * 300 + "end.",), effect=("Words " * 300 + "bits.",))
+    assert length(compose(context, at_last=True)) <= LENGTH < length(compose(long))
+    assert length(compose(long, at_last=True)) <= LENGTH
+    assert length(explain(step)["reasoning"]) <= LENGTH
 
 
 def test_arguments_may_hold_braces() -> None:
