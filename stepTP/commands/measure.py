@@ -10,7 +10,7 @@ from stepTP.commands.show import InputError, Json, Target, name_of, print_json, 
 
 if TYPE_CHECKING:
     from stepTP.measurements import Request
-    from stepTP.records import Comparison, MeasurementRow
+    from stepTP.records import MeasurementRow
 
 
 def measure(
@@ -111,6 +111,8 @@ def show_rows(rows: "Sequence[MeasurementRow]") -> None:
 
 
 def _cells(row: "MeasurementRow") -> tuple[str, ...]:
+    from stepTP.report.terminal import compared
+
     timing, limit = row.timing, row.roofline
     return (
         "PyTorch eager" if row.subject == "eager" else row.state_id[:8],
@@ -121,10 +123,3 @@ def _cells(row: "MeasurementRow") -> tuple[str, ...]:
         *(compared(c) for c in (row.speedup_vs_parent, row.speedup_vs_source, row.speedup_vs_eager)),
         f"{limit.fraction:.1%} of {'memory' if limit.memory_us == limit.ceiling_us else 'compute'}" if limit else "",
     )
-
-
-def compared(found: "Comparison | None") -> str:
-    """A speedup in words: its ratio and bin, or that it is within noise."""
-    if found is None:
-        return ""
-    return f"{found.ratio:.3g} {'within noise' if found.within_noise else found.bin}"

@@ -1,11 +1,15 @@
 """Commands to look at runs: a page of one, and what two differ in."""
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stepTP.commands.show import Json, print_json, print_table, require_place
+
+if TYPE_CHECKING:
+    from stepTP.report.difference import Difference
 
 
 def report(
@@ -35,15 +39,31 @@ def diff(
     if json:
         print_json(found.as_json())
     else:
-        for line in found.made_with:
-            print(line)
-        head = ("rows", str(run), str(other), "only first", "only second", "differ")
-        print_table(head, [(config, *counts) for config, counts in found.rows.items()])
-        if found.strategies:
-            print()
-            print_table(("strategy", str(run), str(other)), found.strategies)
-        for line in found.examples:
-            print(line)
-        print("equal" if found.equal else "different")
+        _print(run, other, found)
     if not found.equal:
         raise typer.Exit(1)
+
+
+def _print(run: Path, other: Path, found: "Difference") -> None:
+    """The difference in parts, of which there are those that have something in them. Digests are cut to 12 digits."""
+    from stepTP.report.terminal import terminal_width, wrapped
+
+    width = terminal_width()
+    print_table(("first", str(run)), [("second", str(other))])
+    print()
+    head = ("rows", "first", "second", "only first", "only second", "differ")
+    print_table(head, [(config, *counts) for config, counts in found.rows.items()])
+    made_with = [re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", line) for line in found.made_with]
+    columns = [f"{config}: {_counted(tally)}" for config, tally in found.columns.items()]
+    parts = {"made with": made_with, "columns that differ": columns, "for example": found.examples}
+    for title, lines in parts.items():
+        if lines:
+            print(f"\n{title}\n" + "\n".join(part for line in lines for part in wrapped(line, width)))
+    if found.strategies:
+        print()
+        print_table(("steps of", "first", "second"), found.strategies)
+    print("\nequal" if found.equal else "\ndifferent")
+
+
+def _counted(tally: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in tally.items())

@@ -1,8 +1,6 @@
 """Commands on the rows of a dataset: verify, replay, stats, show."""
 
-import json as json_module
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, islice
 from pathlib import Path
@@ -161,9 +159,12 @@ def show(
         joined = {"measurements": [m.model_dump(mode="json") for m in measured]} if measured else {}
         print_json(found.model_dump(mode="json") | joined)
         return
-    print(describe_row(found, colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+    from stepTP.report.terminal import describe_measurement, describe_row, terminal_width
+
+    width = terminal_width()
+    print(describe_row(found, colours=width is not None and "NO_COLOR" not in os.environ, width=width))
     if measured:
-        print("\n" + "\n".join(("measured", *map(_describe_measured, measured))))
+        print("\n" + "\n".join(("measured", *(describe_measurement(m, width) for m in measured))))
 
 
 def _measured(where: Path, row: "StepRow") -> "list[MeasurementRow]":
@@ -173,69 +174,6 @@ def _measured(where: Path, row: "StepRow") -> "list[MeasurementRow]":
     key = (row.source.id, "program", row.state_id_after)
     table = measurements_of(where if where.is_dir() else where.parent)
     return [m for m in table if (m.source_id, m.subject, m.state_id) == key]
-
-
-def _describe_measured(row: "MeasurementRow") -> str:
-    from stepTP.commands.measure import compared
-
-    sizes = "".join(f", {name}={value}" for name, value in row.sizes.items())
-    where = f"    {row.target} on {row.machine.device}{sizes}"
-    if row.timing is None or row.status != "ok":
-        return f"{where}: {row.status}: {row.message}"
-    against = {"parent": row.speedup_vs_parent, "source": row.speedup_vs_source, "eager": row.speedup_vs_eager}
-    speedups = "".join(f"; against {name} {compared(found)}" for name, found in against.items() if found)
-    return f"{where}: {row.timing.median_us:.4g} us (interquartile range {row.timing.spread_us:.2g}){speedups}"
-
-
-def describe_row(row: "StepRow", *, colours: bool = False) -> str:
-    """A step row as text, each part under its name.
-
-    With colours, for a terminal: programs laid out in lines, what goes in red and what comes in green.
-    """
-    step = json_module.dumps({"strategy": row.strategy, "args": row.args})
-    facts = "\n".join(f"    {fact.name}: {fact.evidence}" for fact in row.facts)
-    checks = "\n".join(
-        f"    {v.target}, inputs {', '.join(v.inputs)}: max abs error {v.max_abs:.3g} (bound there {v.tolerance:.3g}; "
-        f"{v.bound_used:.3g} of a bound used at most), "
-        f"{v.max_ulp:g} ULP{'' if v.bit_equal is None else ', bit-equal' if v.bit_equal else ', not bit-equal'}"
-        for v in row.verification
-    )
-    before, after = _marked(row.leir_before, row.leir_after) if colours else (row.leir_before, row.leir_after)
-    counted = ", ".join(f"{name} {count}" for name, count in row.tokens.model_dump().items() if count is not None)
-    parts = {
-        f"row {row.id}": f"    source {row.source.id} ({row.source.family}), depth {row.depth}, level {row.level}",
-        f"before ({row.state_id_before[:8]})": _indented(before),
-        "step": f"    {step}",
-        "facts": facts,
-        f"after ({row.state_id_after[:8]})": _indented(after),
-        "reasoning": _indented(row.reasoning, 100),
-        "verification": checks,
-        "tokens": f"    {counted or 'not counted'}",
-    }
-    return "\n\n".join(f"{name}\n{text}" for name, text in parts.items())
-
-
-def _marked(before: str, after: str) -> tuple[str, str]:
-    """Both programs in lines, the parts that differ in colour."""
-    from stepTP.report.marks import side_by_side
-
-    pairs = side_by_side(before, after)
-    sides = [("red", [pair.before for pair in pairs]), ("green", [pair.after for pair in pairs])]
-    texts = [
-        "\n".join(
-            "".join(typer.style(t, fg=colour) if new else t for t, new in line) for line in lines if line is not None
-        )
-        for colour, lines in sides
-    ]
-    return texts[0], texts[1]
-
-
-def _indented(text: str, width: int | None = None) -> str:
-    import textwrap
-
-    lines = text.rstrip("\n").split("\n")
-    wrapped = [piece for line in lines for piece in (textwrap.wrap(line, width) if width else [line])]
-    return "\n".join(f"    {line}" for line in wrapped)
 
 
 def step_rows(where: Path) -> tuple[list["StepRow"], dict[str, "ProgramRow"]]:

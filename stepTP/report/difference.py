@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from stepTP.manifest import Identity
 from stepTP.publish.published import identity_of
 from stepTP.records import CONFIGS, Row, StepRow
 from stepTP.stats import run_rows
@@ -18,11 +17,13 @@ _EXAMPLES = 8  # rows whose columns are named
 class Difference:
     """`made_with`: one line a difference. `rows`: by config how many each has, only one has, and that differ.
 
-    `strategies`: those of whose steps the two have other numbers. `examples`: columns in which rows of one id differ.
+    `columns`: by config in how many rows of one id each column differs, the most first; `examples`: some of these rows.
+    `strategies`: those of whose steps the two have other numbers.
     """
 
     made_with: tuple[str, ...]
     rows: dict[str, tuple[int, int, int, int, int]]
+    columns: dict[str, dict[str, int]]
     strategies: tuple[tuple[str, int, int], ...]
     examples: tuple[str, ...]
 
@@ -40,6 +41,7 @@ class Difference:
 def difference_of(one: Path, other: Path) -> Difference:
     """The difference of two finished runs or published folders. Raises what reading one raises."""
     rows: dict[str, tuple[int, int, int, int, int]] = {}
+    columns: dict[str, dict[str, int]] = {}
     examples: list[str] = []
     tallies: list[Counter[str]] = []
     for config in CONFIGS:
@@ -47,28 +49,29 @@ def difference_of(one: Path, other: Path) -> Difference:
         changed = [name for name, row in left.items() if name in right and row != right[name]]
         only = (sum(name not in right for name in left), sum(name not in left for name in right))
         rows[config] = (len(left), len(right), *only, len(changed))
+        differing = {name: _columns(left[name], right[name]) for name in changed}
+        tally = Counter(column for found in differing.values() for column in found)
+        if tally:
+            columns[config] = dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
         told = changed[: max(0, _EXAMPLES - len(examples))]
-        examples += [f"{config} {name}: {', '.join(_columns(left[name], right[name]))}" for name in told]
+        examples += [f"{config} {name}: {', '.join(differing[name])}" for name in told]
         if config == "steps":
             tallies = [Counter(row.strategy for row in s.values() if isinstance(row, StepRow)) for s in (left, right)]
     first, second = tallies
     names = sorted({*first, *second})
     strategies = tuple((name, first[name], second[name]) for name in names if first[name] != second[name])
-    return Difference(tuple(_made_with(identity_of(one), identity_of(other))), rows, strategies, tuple(examples))
+    made_with = tuple(_differences("", identity_of(one).model_dump(), identity_of(other).model_dump()))
+    return Difference(made_with, rows, columns, strategies, tuple(examples))
 
 
 def _columns(one: Row, other: Row) -> list[str]:
     return [name for name in type(one).model_fields if getattr(one, name) != getattr(other, name)]
 
 
-def _made_with(one: Identity, other: Identity) -> Iterator[str]:
-    left, right = one.model_dump(), other.model_dump()
-    for key in left:
-        if left[key] == right[key]:
-            continue
-        if isinstance(left[key], dict):
-            parts = [name for name in sorted({*left[key], *right[key]}) if left[key].get(name) != right[key].get(name)]
-            for name in parts:
-                yield f"{key}.{name}: {left[key].get(name)!r}, {right[key].get(name)!r}"
-        else:
-            yield f"{key}: {left[key]!r}, {right[key]!r}"
+def _differences(name: str, one: Any, other: Any) -> Iterator[str]:
+    """The innermost entries of two trees of data that differ, one a line."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys((*one, *other)):
+            yield from _differences(f"{name}.{key}" if name else str(key), one.get(key), other.get(key))
+    elif one != other:
+        yield f"{name}: {one!r}, {other!r}"

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from stepTP.commands.reporting import report
-from stepTP.commands.rows import describe_row
 from stepTP.manifest import load_manifest
 from stepTP.records import StepRow, to_line
 from stepTP.report.charts import bars, error_map, histogram
@@ -19,8 +18,12 @@ from stepTP.report.difference import difference_of
 from stepTP.report.figures import Figures, chosen_rows, figures_of, step_rows
 from stepTP.report.marks import laid_out, side_by_side
 from stepTP.report.page import page
+from stepTP.report.terminal import describe_row
 from stepTP.stats import run_rows
+from tests.stepTP.test_cli import Steptp, steptp
 from tests.stepTP.test_publish import measurement, timing
+
+__all__ = ["steptp"]  # a fixture
 
 BEFORE = "in A_{4,8};out C_4,D_4;\nL^{4,8}_{i,j}[C_i+=A_{i,j};]\nL^4_i[D_i=C_i*0.5;]\n"
 AFTER = "in A_{4,8};out C_4,D_4;\nL^4_i[M^{f32,l};M=0.0;L^8_j[M+=A_{i,j};]C_i=M;]\nL^4_i[D_i=C_i*0.75;]\n"
@@ -29,6 +32,10 @@ AFTER = "in A_{4,8};out C_4,D_4;\nL^4_i[M^{f32,l};M=0.0;L^8_j[M+=A_{i,j};]C_i=M;
 @pytest.fixture(scope="module")
 def steps(small_run: Path) -> list[StepRow]:
     return [row for row in run_rows(small_run, "steps") if isinstance(row, StepRow)]
+
+
+def without_colours(text: str) -> str:
+    return re.sub(r"\x1b\[\d+m", "", text)
 
 
 def figures(run: Path) -> Figures:
@@ -62,10 +69,35 @@ def test_changed_parts_are_marked() -> None:
 
 def test_a_terminal_shows_what_changes(steps: list[StepRow]) -> None:
     row = steps[0].model_copy(update={"leir_before": BEFORE, "leir_after": AFTER})
-    plain, coloured = describe_row(row), describe_row(row, colours=True)
+    plain, coloured = describe_row(row, width=80), describe_row(row, colours=True, width=80)
     assert "\x1b" not in plain
+    assert without_colours(coloured) == plain
     assert "    L^4_i[D_i=C_i*\x1b[31m0.5\x1b[0m;]" in coloured
     assert "    L^4_i[D_i=C_i*\x1b[32m0.75\x1b[0m;]" in coloured
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_nothing_is_wider_than_the_terminal(steps: list[StepRow], width: int) -> None:
+    """And nothing is lost, whatever is broken: a program's long lines, a fact's evidence, a verdict."""
+    for row in steps:
+        long = re.sub(r"\*2\.0|max", "*2.0+1.0/3.0-A_{i,j}*0.5", row.leir_after) * 2
+        row = row.model_copy(update={"leir_after": long, "reasoning": "one two three " * 20 + "\n\nfour"})
+        shown = describe_row(row, colours=True, width=width)
+        lines = without_colours(shown).split("\n")
+        assert max(map(len, lines)) <= width
+        assert sum(not line.startswith("    ") for line in lines if line) == 8  # names of parts
+        parts = dict(part.split("\n", 1) for part in without_colours(shown).split("\n\n") if part[0] != " ")
+        name = f"after ({row.state_id_after[:8]})"
+        assert re.sub(r"\n *", "", parts[name]).strip() == long.replace("\n", "")
+        facts = " ".join(parts["facts"].split())
+        assert facts == " ".join(f"{fact.name}: {' '.join(fact.evidence.split())}" for fact in row.facts)
+        assert f"{row.verification[0].max_ulp:g} ULP" in " ".join(parts["verification"].split())
+
+
+def test_what_is_no_terminal_gets_whole_lines(steps: list[StepRow]) -> None:
+    shown = describe_row(steps[0])
+    assert "\n".join(f"    {line}" for line in steps[0].leir_after.splitlines()) in shown
+    assert "\x1b" not in shown
 
 
 def test_figures_are_counted_from_the_rows(measured_run: Path, steps: list[StepRow]) -> None:
@@ -150,7 +182,7 @@ def test_text_of_a_row_is_no_markup(measured_run: Path, tmp_path: Path) -> None:
     assert len(rows_in((tmp_path / "r.html").read_text())) <= len(figures(measured_run).rarest) + 5
 
 
-def test_runs_that_differ(small_run: Path, measured_run: Path, tmp_path: Path) -> None:
+def test_runs_that_differ(steptp: Steptp, small_run: Path, measured_run: Path, tmp_path: Path) -> None:
     assert difference_of(small_run, measured_run).equal
     from stepTP.publish.folder import publish
 
@@ -172,5 +204,14 @@ def test_runs_that_differ(small_run: Path, measured_run: Path, tmp_path: Path) -
     assert not found.equal
     assert found.rows["steps"] == (len(lines), len(lines) - 1, 1, 0, 1)
     assert found.examples == (f"steps {changed['id']}: reasoning",)
+    assert found.columns == {"steps": {"reasoning": 1}}
     assert found.made_with == ("seed: 4, 9",)
     assert [(a - b) for _, a, b in found.strategies] == [1]
+    code, out, _ = steptp("diff", small_run, other)
+    assert code == 1
+    parts = dict(part.split("\n", 1) for part in out.strip().split("\n\n") if "\n" in part)
+    assert parts["made with"] == "    seed: 4, 9"
+    assert parts["columns that differ"] == "    steps: reasoning 1"
+    assert parts["for example"] == f"    steps {changed['id']}: reasoning"
+    assert out.endswith("\n\ndifferent\n")
+    assert steptp("diff", small_run, small_run)[1].endswith("\n\nequal\n")
