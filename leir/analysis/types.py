@@ -18,6 +18,7 @@ from leir.analysis.folding import Weak, fold, fold_call, number
 from leir.syntax import (
     Access,
     Alloc,
+    AssignOp,
     Binary,
     BinaryOp,
     Call,
@@ -143,6 +144,19 @@ def integer_range(dtype: DType) -> tuple[int, int]:
     if dtype == "bool":
         return 0, 1
     return _SMALLEST[dtype], -_SMALLEST[dtype] - 1
+
+
+def identity(op: AssignOp, dtype: DType) -> Expr:
+    """The value that an accumulation starts from, as a literal of the dtype. Raises ValueError for a store."""
+    if op == "=":
+        raise ValueError("a store starts from nothing")
+    if op in ("+=", "*="):
+        value = 0 if op == "+=" else 1
+        return Real(float(value)) if is_float(dtype) else Integer(value)
+    if is_float(dtype):
+        return Unary("-", Real(math.inf)) if op == "max=" else Real(math.inf)
+    least, largest = integer_range(dtype)
+    return Unary("-", Integer(-least)) if op == "max=" else Integer(largest)
 
 
 def type_problems(statement: Stmt, tensors: Mapping[str, DType]) -> tuple[TypeProblem, ...]:

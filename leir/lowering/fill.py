@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from leir.analysis.access import Tensor
 from leir.analysis.affine import interval
-from leir.analysis.types import INTEGERS, integer_range
+from leir.analysis.types import identity
 from leir.edit import accesses, enclosing, statement_at, statements_at, walk
 from leir.lowering.linear import is_gapless, linear, occurs, span
 from leir.lowering.names import Target
@@ -25,9 +25,7 @@ from leir.names import unused_variable
 from leir.syntax import (
     Access,
     Alloc,
-    AssignOp,
     Binary,
-    DType,
     Equation,
     Expr,
     Guard,
@@ -36,9 +34,7 @@ from leir.syntax import (
     Loop,
     Path,
     Program,
-    Real,
     Stmt,
-    Unary,
     Variable,
 )
 
@@ -94,16 +90,6 @@ def initial_values(program: Program, tensors: Mapping[str, Tensor]) -> dict[str,
         if first.op != "=" and _plan(program, tensors[name], path, first).starts_itself:
             result[name] = identity(first.op, tensors[name].dtype)
     return result
-
-
-def identity(op: AssignOp, dtype: DType) -> Expr:
-    """The value that an accumulation starts from."""
-    if op in ("+=", "*="):
-        return Integer(0 if op == "+=" else 1)
-    if dtype in INTEGERS:
-        least, largest = integer_range(dtype)
-        return Unary("-", Integer(-least)) if op == "max=" else Integer(largest)
-    return Unary("-", Real(math.inf)) if op == "max=" else Real(math.inf)
 
 
 def _first_writes(program: Program) -> dict[str, tuple[Path, Equation]]:

@@ -20,7 +20,6 @@ Leads to: loop_binding, loop_parallelization, set_storage_scope.
 Inverse: none in one step.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -28,7 +27,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from leir.analysis.access import tensors
-from leir.analysis.types import computing_type
+from leir.analysis.types import computing_type, identity
 from leir.edit import (
     accesses,
     enclosing,
@@ -49,15 +48,11 @@ from leir.syntax import (
     AssignOp,
     DType,
     Equation,
-    Expr,
     Guard,
-    Integer,
     Loop,
     Path,
     Program,
-    Real,
     Stmt,
-    Unary,
     Variable,
 )
 from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
@@ -68,7 +63,6 @@ from strategies.work import grouping_text
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 MOST = 1024  # parts that candidates propose
 NAMES: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum"}
-INTEGER_BITS: dict[DType, int] = {"i8": 8, "i32": 32, "i64": 64}
 
 
 class ReductionFactorization(Strategy):
@@ -175,7 +169,7 @@ class ReductionFactorization(Strategy):
             "exact_word" if self.is_bit_exact(before) else "rounded_word": word,
         }
         if cut.is_guarded:
-            result["identity"] = expression_text(_identity(cut.term.op, self._dtype(before)))
+            result["identity"] = expression_text(identity(cut.term.op, self._dtype(before)))
         else:
             result["combination"] = equation_text(cut.combination)
         return result
@@ -217,7 +211,7 @@ class ReductionFactorization(Strategy):
         loops = [replace(level, kind="L") if level.kind == "V" else level for level in kept]
         combination = Equation(equation.target, equation.op, partial)
         (initial,) = nested(
-            [part, *loops, *closed], (Equation(partial, "=", _identity(equation.op, self._dtype(program))),)
+            [part, *loops, *closed], (Equation(partial, "=", identity(equation.op, self._dtype(program))),)
         )
         (combining,) = nested([*loops, *closed, replace(part, kind="L")], (combination,))
         is_guarded = len(closed) < sum(isinstance(level, Guard) for level in below)
@@ -253,21 +247,3 @@ def _reductions(loop: Stmt) -> Iterator[tuple[Path, Equation]]:
 
 def _reads(guard: Guard) -> bool:
     return any(accesses(guard.condition))
-
-
-def _identity(op: AssignOp, dtype: DType) -> Expr:
-    """What an accumulation by `op` starts from, as an expression of the tensor's type."""
-    floats = dtype not in INTEGER_BITS
-    match op:
-        case "+=":
-            return Real(0.0) if floats else Integer(0)
-        case "*=":
-            return Real(1.0) if floats else Integer(1)
-        case "max=" | "min=":
-            least = op == "max="
-            if floats:
-                return Unary("-", Real(math.inf)) if least else Real(math.inf)
-            bits = INTEGER_BITS[dtype]
-            return Unary("-", Integer(2 ** (bits - 1))) if least else Integer(2 ** (bits - 1) - 1)
-        case "=":
-            raise ValueError("an assignment starts from nothing")
