@@ -17,16 +17,18 @@ _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 UNBOUNDED: Interval = (-float("inf"), float("inf"))
 
 
-def constant(expression: Expr) -> int | None:
-    """The value of an integer expression without variables and accesses, or None."""
+def constant(expression: Expr, at: Mapping[str, int] | None = None) -> int | None:
+    """The value of an integer expression, or None where it reads a tensor or a variable that `at` has no value of."""
     match expression:
         case Integer(value):
             return value
+        case Variable(name):
+            return at.get(name) if at else None
         case Unary("-", operand):
-            value = constant(operand)
+            value = constant(operand, at)
             return None if value is None else -value
         case Binary(op, left, right):
-            a, b = constant(left), constant(right)
+            a, b = constant(left, at), constant(right, at)
             if a is None or b is None:
                 return None
             match op:
@@ -43,7 +45,7 @@ def constant(expression: Expr) -> int | None:
                 case _:
                     return None
         case Call("max" | "min" as function, (left, right)):
-            a, b = constant(left), constant(right)
+            a, b = constant(left, at), constant(right, at)
             return None if a is None or b is None else max(a, b) if function == "max" else min(a, b)
         case _:
             return None

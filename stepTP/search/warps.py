@@ -7,7 +7,9 @@ subscript is seen as it is, // and % included. A vector loop's elements go in on
 from functools import lru_cache
 from itertools import islice, product
 
-from leir.syntax import Access, Binary, Call, Expr, Integer, Loop, Unary, Variable
+from leir.analysis.affine import constant
+from leir.edit import variables_of
+from leir.syntax import Access, Loop
 
 _WARP, _BANKS, _SECTOR = 32, 32, 32
 _WORD = 4  # bytes of a bank
@@ -46,50 +48,15 @@ def _places(access: Access, threads: tuple[Loop, ...], vector: Loop | None, shap
     order = [*reversed(threads), *lanes]
     runs = product(*(range(loop.first, loop.first + loop.extent) for loop in order))
     count = _WARP * (vector.extent if vector is not None else 1)
+    fixed = {name: 0 for index in access.indices for name in sorted(variables_of(index))}
     found: list[int] = []
     for values in islice(runs, count):
-        at = dict(zip((loop.variable for loop in order), values, strict=True))
+        at = fixed | dict(zip((loop.variable for loop in order), values, strict=True))
         place = 0
         for index, extent in zip(access.indices, shape, strict=True):
-            value = _value(index, at)
+            value = constant(index, at)
             if value is None:
                 return None
             place = place * extent + value
         found.append(place)
     return found
-
-
-def _value(expression: Expr, at: dict[str, int]) -> int | None:
-    """An integer expression's value; other variables are 0. None where it reads a tensor or is no integer."""
-    match expression:
-        case Integer(value):
-            return value
-        case Variable(name):
-            return at.get(name, 0)
-        case Unary("-", operand):
-            value = _value(operand, at)
-            return None if value is None else -value
-        case Binary(op, left, right):
-            a, b = _value(left, at), _value(right, at)
-            return None if a is None or b is None else _combined(op, a, b)
-        case Call("max" | "min" as function, (left, right)):
-            a, b = _value(left, at), _value(right, at)
-            return None if a is None or b is None else (max if function == "max" else min)(a, b)
-        case _:
-            return None
-
-
-def _combined(op: str, a: int, b: int) -> int | None:
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "//":
-            return a // b if b else None
-        case "%":
-            return a % b if b else None
-        case _:
-            return None
