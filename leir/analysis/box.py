@@ -277,4 +277,4 @@ def _added(a: Sum, b: Sum) -> Sum:
 
 
 def _scaled(a: Sum, factor: int) -> Sum:
-    return Sum({term: own * factor for term, own in a.terms.items()}, a.constant * factor)
+    return Sum({term: own * factor for term, own in a.terms.items() if factor}, a.constant * factor)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leir.syntax import Binary, Expr, Integer, Unary, Variable
+from leir.analysis.box import as_sum
+from leir.syntax import Expr, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,29 +17,9 @@ class Linear:
 
 def linear(index: Expr) -> Linear | None:
     """The expression as such a sum, None where it is none."""
-    match index:
-        case Integer(value):
-            return Linear(value, {})
-        case Variable(name):
-            return Linear(0, {name: 1})
-        case Unary("-", operand):
-            inner = linear(operand)
-            return _scaled(inner, -1) if inner else None
-        case Binary("+" | "-" as op, left, right):
-            a, b = linear(left), linear(right)
-            if a is None or b is None:
-                return None
-            b = _scaled(b, 1 if op == "+" else -1)
-            names = dict.fromkeys((*a.factors, *b.factors))
-            factors = {name: a.factors.get(name, 0) + b.factors.get(name, 0) for name in names}
-            return Linear(a.constant + b.constant, {name: f for name, f in factors.items() if f})
-        case Binary("*", left, right):
-            a, b = linear(left), linear(right)
-            if a is None or b is None or (a.factors and b.factors):
-                return None
-            return _scaled(b, a.constant) if not a.factors else _scaled(a, b.constant)
-        case _:
-            return None
+    total = as_sum(index)
+    factors = {term.name: factor for term, factor in total.terms.items() if isinstance(term, Variable)}
+    return Linear(total.constant, factors) if len(factors) == len(total.terms) else None
 
 
 def span(form: Linear, factors: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> tuple[float, float]:
@@ -61,7 +42,3 @@ def occurs(variable: str, index: Expr) -> bool:
     """Whether the index is such a sum and depends on the variable."""
     form = linear(index)
     return form is not None and variable in form.factors
-
-
-def _scaled(form: Linear, factor: int) -> Linear:
-    return Linear(form.constant * factor, {name: f * factor for name, f in form.factors.items() if f * factor})
