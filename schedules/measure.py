@@ -7,7 +7,7 @@ process: that of a copy where bytes are the limit, that of `torch.mm` where arit
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from leir.lowering import CudaCompileError, Executable, compile_cuda
 from leir.syntax import Equation, Loop, Program
 from schedules.trajectory import Trajectory
 from stepTP.verify.measure.baseline import bound_outermost
+from stepTP.verify.measure.large import lap
 
 Tensors = dict[str, torch.Tensor]
 
@@ -152,26 +153,14 @@ def _measured(executable: Executable | str, given: Tensors, expected: torch.Tens
 
 def seconds_of(work: Callable[[], object]) -> float:
     """Seconds of one run: the median of several rounds of runs, warm; of a run of a second or more, the first."""
-    first = next(_laps(work, 1, 1))
+    first = lap(work, "cuda", 1)
     if first > 1.0:
         return first
-    once = next(_laps(work, 1, 1))
+    once = lap(work, "cuda", 1)
     if once > ROUND_S:
-        return statistics.median([once, *_laps(work, 1, 2)])
+        return statistics.median([once, *(lap(work, "cuda", 1) for _ in range(2))])
     runs = max(1, min(MOST_RUNS, int(ROUND_S / max(once, 1e-6))))
-    return statistics.median(_laps(work, runs, ROUNDS))
-
-
-def _laps(work: Callable[[], object], runs: int, rounds: int) -> Iterator[float]:
-    for _ in range(rounds):
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        first.record()
-        for _ in range(runs):
-            work()
-        last.record()
-        torch.cuda.synchronize()
-        yield first.elapsed_time(last) / 1e3 / runs
+    return statistics.median(lap(work, "cuda", runs) for _ in range(ROUNDS))
 
 
 def _limit(program: Program, wanted: Operator) -> tuple[float, str]:

@@ -20,7 +20,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -220,18 +220,18 @@ def _turn(lock: str, shared: bool = False) -> Iterator[None]:
 
 def _time(work: Callable[[], object], target: str) -> float:
     """Seconds of one run: the median of several rounds, warm; of a run that takes long, the first or the second."""
-    lap = partial(_lap, work, target)
-    first = lap(1)
+    first = lap(work, target, 1)
     if first > _LONG_S:
         return first
-    once = lap(1)
+    once = lap(work, target, 1)
     if once > _ROUND_S:
         return once
     runs = max(1, min(_MOST_RUNS, int(_ROUND_S / max(once, 1e-6))))
-    return statistics.median(lap(runs) for _ in range(_ROUNDS))
+    return statistics.median(lap(work, target, runs) for _ in range(_ROUNDS))
 
 
-def _lap(work: Callable[[], object], target: str, runs: int) -> float:
+def lap(work: Callable[[], object], target: str, runs: int) -> float:
+    """Seconds of one run, of several in a row; the device is idle before and after."""
     if target != "cuda":
         begun = time.perf_counter()
         for _ in range(runs):
