@@ -18,7 +18,7 @@ from stepTP.evaluate.questions import EvaluationError
 from stepTP.learn.decoding import Automaton, Seen
 from stepTP.learn.examples import Form, examples_of
 from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
-from stepTP.learn.training import Trainer
+from stepTP.learn.training import Trainer, device_here
 from stepTP.learn.trial import read_parts
 from stepTP.verify.scorer import Scorer
 
@@ -29,7 +29,7 @@ def main() -> None:
     if not (place / "checkpoint.pt").is_file():
         raise EvaluationError(f"{place}: no checkpoint: train one with scripts/train_small.py")
     with Scorer(options.workers, timeout_s=60.0) as scorer:
-        trainer = Trainer.load(place, options.device or _device())
+        trainer = Trainer.load(place, options.device or device_here())
         parts = read_parts(options.run, seed=options.seed)
         form = Form(program=not options.step_only)
         known = [row for row in parts.learnt if row.strategy in trainer.vocabulary.arguments]
@@ -52,12 +52,6 @@ def main() -> None:
 
             run.run(options.seconds, options.rounds, told)
         trainer.save(options.out)
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def arguments() -> argparse.Namespace:

@@ -20,7 +20,7 @@ from stepTP.export.programs import spelled
 from stepTP.learn.decoding import Automaton, Seen
 from stepTP.learn.examples import Form, examples_of, with_other_answers
 from stepTP.learn.model import SIZES, Shape
-from stepTP.learn.training import Plan, Trainer
+from stepTP.learn.training import Plan, Trainer, device_here
 from stepTP.learn.trial import read_parts, replies_of, vocabulary_of
 from stepTP.manifest import RunError
 
@@ -34,7 +34,7 @@ def main() -> None:
     shown = None
     if form.spelling != "leir":
         shown = spelled(states, form.spelling)
-    device = options.device or _device()
+    device = options.device or device_here()
     if (options.out / "checkpoint.pt").is_file():
         trainer = Trainer.load(options.out, device)
         if options.budget or options.steps:
@@ -68,12 +68,6 @@ def main() -> None:
         file = options.out / "replies.jsonl"
         file.write_text("".join(reply.model_dump_json() + "\n" for reply in replies))
         print(f"{len(replies)} replies: {file}")
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def arguments() -> argparse.Namespace:

@@ -165,6 +165,11 @@ class Trainer:
         return found
 
 
+def device_here() -> str:
+    """`cuda` where this machine has such a device."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def optimiser(model: Decoder, rate: float, decay: float) -> torch.optim.AdamW:
     """AdamW that pulls matrices alone towards zero."""
     matrices = [weight for weight in model.parameters() if weight.dim() == 2]
