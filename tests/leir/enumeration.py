@@ -7,7 +7,7 @@ conditions; what programs compute does not matter. Programs are random, and wron
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from leir.names import variable_sequence
 from leir.parser import parse
@@ -24,6 +24,7 @@ from leir.syntax import (
     Path,
     Place,
     Program,
+    Real,
     Select,
     Stmt,
     Unary,
@@ -50,14 +51,18 @@ class Event:
         return tuple(value for _, _, value in self.loops)
 
 
-def evaluate(expression: Expr, values: dict[str, int]) -> int:
-    """An integer expression without accesses."""
+class Reads(Exception):
+    """A condition or a subscript depends on data."""
 
-    def of(operand: Expr) -> int:
+
+def evaluate(expression: Expr, values: dict[str, int]) -> Any:
+    """The number that an expression without accesses is. Raises Reads for one with them, and for calls of floats."""
+
+    def of(operand: Expr) -> Any:
         return evaluate(operand, values)
 
     match expression:
-        case Integer(value):
+        case Integer(value) | Real(value):
             return value
         case Variable(name):
             return values[name]
@@ -82,8 +87,10 @@ def evaluate(expression: Expr, values: dict[str, int]) -> int:
             return min(of(left), of(right))
         case Call("abs", (operand,)):
             return abs(of(operand))
+        case Select(condition, then, otherwise):
+            return of(then if of(condition) else otherwise)
         case _:
-            raise AssertionError(f"not an integer of these tests: {expression}")
+            raise Reads
 
 
 def events(program: Program) -> list[Event]:

@@ -19,12 +19,9 @@ from leir.syntax import (  # fmt: skip
     Unary,
     Variable,
 )
+from tests.leir.enumeration import Reads, evaluate
 
 Touched = dict[str, tuple[int, int]]  # accesses and elements of each tensor
-
-
-class _Reads(Exception):
-    """A condition or a subscript depends on data."""
 
 
 def walked(program: Program, number: int) -> tuple[int, Touched, Touched]:
@@ -58,7 +55,7 @@ class _Counter:
                 self.visit(condition, at)
                 try:
                     holds = bool(evaluate(condition, at))
-                except _Reads:
+                except Reads:
                     holds = True
                 for inner in body if holds else ():
                     self.run(inner, at)
@@ -78,7 +75,7 @@ class _Counter:
         touched = elements.setdefault(access.tensor, set())
         try:
             touched.add(tuple(int(evaluate(index, at)) for index in access.indices))
-        except _Reads:
+        except Reads:
             self.unknown.add(access.tensor)
 
     def visit(self, part: Expr, at: dict[str, int]) -> None:
@@ -87,14 +84,14 @@ class _Counter:
                 self.visit(condition, at)
                 try:
                     self.visit(then if evaluate(condition, at) else otherwise, at)
-                except _Reads:
+                except Reads:
                     self.visit(then, at)
                     self.visit(otherwise, at)
             case Binary("&&" | "||" as op, left, right):
                 self.visit(left, at)
                 try:
                     decided = bool(evaluate(left, at)) == (op == "||")
-                except _Reads:
+                except Reads:
                     decided = False
                 if not decided:
                     self.visit(right, at)
@@ -112,34 +109,3 @@ class _Counter:
                     self.visit(argument, at)
             case Integer() | Real() | Variable():
                 pass
-
-
-def evaluate(expression: Expr, at: dict[str, int]) -> float:
-    match expression:
-        case Integer(value) | Real(value):
-            return value
-        case Variable(name):
-            return at[name]
-        case Unary("!", operand):
-            return not evaluate(operand, at)
-        case Unary(_, operand):
-            return -evaluate(operand, at)
-        case Binary("&&", left, right):
-            return bool(evaluate(left, at)) and bool(evaluate(right, at))
-        case Binary("||", left, right):
-            return bool(evaluate(left, at)) or bool(evaluate(right, at))
-        case Binary(op, left, right):
-            a, b = evaluate(left, at), evaluate(right, at)
-            return {
-                "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "//": lambda: a // b, "%": lambda: a % b,
-                "<": lambda: a < b, "<=": lambda: a <= b, ">": lambda: a > b, ">=": lambda: a >= b,
-                "==": lambda: a == b, "!=": lambda: a != b,
-            }[op]()  # fmt: skip
-        case Call("max", (left, right)):
-            return max(evaluate(left, at), evaluate(right, at))
-        case Call("min", (left, right)):
-            return min(evaluate(left, at), evaluate(right, at))
-        case Select(condition, then, otherwise):
-            return evaluate(then if evaluate(condition, at) else otherwise, at)
-        case _:
-            raise _Reads
