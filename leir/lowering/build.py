@@ -14,10 +14,11 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path as FilePath
+from typing import Any
 
 import tvm
 from tvm import tirx
-from tvm.ir import IRModule
+from tvm.ir import GlobalVar, IRModule
 from tvm.target import Target as TvmTarget
 from tvm.tirx import transform
 from tvm.tirx.build import codegen_build, split_host_device_mods
@@ -26,6 +27,7 @@ from tvm_ffi import Module, load_module
 from leir.lowering.names import Target
 
 ARCHITECTURE = "sm_90"  # of CUDA source that is made without a GPU
+_KERNEL_LAUNCH = 2  # TVM's number for the calling convention of kernels
 _CONTEXT = tvm.transform.PassContext(config={"tirx.disable_assert": True})
 
 
@@ -67,6 +69,26 @@ def translate(
     return built
 
 
+def translate_kernels(
+    functions: Sequence[tirx.PrimFunc], architecture: str = ARCHITECTURE
+) -> tuple[Module, dict[str, tirx.PrimFunc]]:
+    """The kernels of functions as a module, and what is left of each function for the host, by name.
+
+    A host function has the parameters that it had, and launches kernels by name (`tirx.call_ffi_kernel`).
+    """
+    with _CONTEXT:
+        module = tvm.transform.Sequential(_split_passes(device_target(architecture)))(_module_of(functions))
+        kernels: dict[GlobalVar, tirx.PrimFunc] = {}
+        hosts: dict[str, tirx.PrimFunc] = {}
+        for variable, function in module.functions.items():
+            if function.attrs.get("calling_conv") == _KERNEL_LAUNCH:
+                kernels[variable] = function
+            else:
+                hosts[str(function.attrs["global_symbol"])] = function
+        device = transform.LowerIntrin()(transform.BF16StorageLegalize()(IRModule(kernels)))
+        return codegen_build(device, TvmTarget({"kind": "cuda", "arch": architecture})), hosts
+
+
 def translate_entries(functions: Sequence[tirx.PrimFunc]) -> Module:
     """Functions for the CPU that unpack their arguments themselves, as one module."""
     passes = [
@@ -76,8 +98,7 @@ def translate_entries(functions: Sequence[tirx.PrimFunc]) -> Module:
         transform.LowerIntrin(),
     ]
     with _CONTEXT:
-        module = IRModule({str(function.attrs["global_symbol"]): function for function in functions})
-        return codegen_build(tvm.transform.Sequential(passes)(module), host_target())
+        return codegen_build(tvm.transform.Sequential(passes)(_module_of(functions)), host_target())
 
 
 def device_source(functions: Sequence[tirx.PrimFunc]) -> str:
@@ -90,18 +111,23 @@ def device_source(functions: Sequence[tirx.PrimFunc]) -> str:
 
 def _split(functions: Sequence[tirx.PrimFunc], target: TvmTarget) -> tuple[IRModule, dict[TvmTarget, IRModule]]:
     """The functions in the forms that code is generated from: host functions, and kernels by their target."""
-    module = IRModule({str(function.attrs["global_symbol"]): function for function in functions})
     bound = target if target.host else target.with_host(target)
-    passes = [
-        transform.BindTarget(bound),
+    passes = [*_split_passes(bound), transform.MakePackedAPI(), transform.BF16StorageLegalize()]
+    return split_host_device_mods(tvm.transform.Sequential(passes)(_module_of(functions)))
+
+
+def _split_passes(target: TvmTarget) -> list[Any]:
+    return [
+        transform.BindTarget(target),
         transform.FlattenBuffer(),
         transform.VectorizeLoop(),
         transform.VerifyMemory(),
         transform.SplitHostDevice(),
-        transform.MakePackedAPI(),
-        transform.BF16StorageLegalize(),
     ]
-    return split_host_device_mods(tvm.transform.Sequential(passes)(module))
+
+
+def _module_of(functions: Sequence[tirx.PrimFunc]) -> IRModule:
+    return IRModule({str(function.attrs["global_symbol"]): function for function in functions})
 
 
 def load(module: Module) -> Module:

@@ -5,8 +5,8 @@ passes from one to the next. So each is a function of its own over the global te
 compiled once for as long as it is kept: all that are new to a batch of programs together. A program runs as its
 functions in order.
 
-On `llvm` a function takes addresses and nothing else. TVM's own interface unpacks and examines every tensor, in more
-code than a nest has. Lifetimes of `s` and `l` tensors start poisoned there; on `cuda` nothing is contracted.
+A function takes addresses and nothing else. TVM's own interface unpacks and examines every tensor, in more code than a
+nest has. On `llvm` lifetimes of `s` and `l` tensors start poisoned; on `cuda` nothing is contracted.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -30,10 +30,11 @@ from leir.analysis.access import Tensor, tensors, tensors_in
 from leir.analysis.kernels import BYTES
 from leir.edit import walk
 from leir.lowering.build import device_source, load, translate_entries
-from leir.lowering.cuda import compile_kernels, kernels_of_source
+from leir.lowering.cuda import compile_quickly, kernels_of_source
 from leir.lowering.execute import Array, as_passed, checked_buffer, new_buffers, take_results
 from leir.lowering.fill import owned_dimensions, with_fills
 from leir.lowering.kernels import host_body
+from leir.lowering.launches import in_turn, launches, run_side_by_side
 from leir.lowering.names import Names, Storage, Target, buffer_type
 from leir.lowering.numbers import integer
 from leir.lowering.packed import Packed
@@ -44,7 +45,7 @@ from leir.syntax import Alloc, Declaration, DType, Program, Stmt
 KEPT = 2048  # functions that a process keeps; a loaded library of one takes some 30 KiB
 _ANY_VALUE = 15  # TVM's number for the value of a packed argument, as `tvm_struct_get` counts fields
 _TOGETHER = 64 << 20  # bytes of buffers that runs on a GPU have together
-_CPU = 1
+_CPU, _GPU = 1, 2  # DLPack's numbers
 
 Function = Callable[..., Any]
 
@@ -89,23 +90,22 @@ class NestSequence:
         arrays = [checked_buffer(tensor, buffers) for buffers in runs for tensor in self.parameters]
         wanted = self.parameters * len(runs)
         passed = [as_passed(tensor, array) for tensor, array in zip(wanted, arrays, strict=True)]
-        names = [tensor.name for tensor in self.parameters]
         if self.target == "llvm":
-            for start in range(0, len(passed), max(len(names), 1)):
-                own = passed[start : start + len(names)]
-                self._call({n: ctypes.c_void_p(a.ctypes.data) for n, a in zip(names, own, strict=True)})
+            for given in self._addresses([array.ctypes.data for array in passed]):
+                for function, taken in self.calls:
+                    function(*[given[name] for name in taken])
         else:
             device = tvm.cuda(0)
             packed = Packed(passed, device)
-            for start in range(0, len(passed), max(len(names), 1)):
-                self._call(dict(zip(names, packed.tensors[start : start + len(names)], strict=True)))
-            device.sync()
+            run_side_by_side(self.calls, self._addresses(packed.addresses), device)
             passed = packed.take_back()
         take_results(wanted, arrays, passed)
 
-    def _call(self, given: Mapping[str, Any]) -> None:
-        for function, taken in self.calls:
-            function(*[given[name] for name in taken])
+    def _addresses(self, addresses: Sequence[int]) -> list[dict[str, ctypes.c_void_p]]:
+        """The addresses of the parameters of each run by name."""
+        names = [tensor.name for tensor in self.parameters]
+        starts = range(0, len(addresses), max(len(names), 1))
+        return [dict(zip(names, map(ctypes.c_void_p, addresses[s : s + len(names)]), strict=True)) for s in starts]
 
     def new_buffers(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """As `Executable.new_buffers`."""
@@ -178,21 +178,32 @@ def _touched(statement: Stmt) -> tuple[str, ...]:
 def _compiled(keys: Sequence[_Key], target: Target) -> list[Function]:
     names = [f"nest_{number}" for number in range(len(keys))]
     if target == "llvm":
-        functions = [entry(key.nest, name) for key, name in zip(keys, names, strict=True)]
-        module = load(translate_entries(functions))
-    else:
-        functions = [launching(key.nest, name) for key, name in zip(keys, names, strict=True)]
-        module = compile_kernels(functions, contraction=False)
-    return [module[name] for name in names]
+        module = load(translate_entries([entry(key.nest, name) for key, name in zip(keys, names, strict=True)]))
+        return [module[name] for name in names]
+    kernels, hosts = compile_quickly([launching(key.nest, name) for key, name in zip(keys, names, strict=True)])
+    rows = {name: launches(hosts[name]) for name in names}
+    functions = {name: in_turn(row, kernels) for name, row in rows.items() if row is not None}
+    others = [name for name in names if name not in functions]
+    if others:
+        module = translate_entries(
+            [_with_addresses(hosts[name].params, hosts[name].body, name, _GPU) for name in others]
+        )
+        module.import_module(kernels)
+        functions |= {name: module[name] for name in others}
+    return [functions[name] for name in names]
 
 
 def entry(nest: Nest, name: str) -> tirx.PrimFunc:
-    """The nest as a function of TVM's calling convention whose arguments are the addresses of its tensors.
+    """The nest as a function for the CPU that takes the addresses of its tensors; `s` and `l` ones start poisoned."""
+    buffers, names = _buffers(nest, "llvm")
+    return _with_addresses(buffers, serial_body((nest.statement,), names, poison=True), name, _CPU)
+
+
+def _with_addresses(buffers: Sequence[tirx.Buffer], body: tirx.Stmt, name: str, device: int) -> tirx.PrimFunc:
+    """A function of TVM's calling convention whose arguments are the addresses of the buffers, on a kind of device.
 
     It has the form in which TVM's own pass leaves functions (`MakePackedAPI`), without its examination of arguments.
-    Lifetimes of `s` and `l` tensors start poisoned.
     """
-    buffers, names = _buffers(nest, "llvm")
     handle, arguments, count, result = (
         tirx.Var(given, dtype)
         for given, dtype in (("handle", "handle"), ("arguments", "handle"), ("count", "int32"), ("result", "handle"))
@@ -202,8 +213,7 @@ def entry(nest: Nest, name: str) -> tirx.PrimFunc:
         for number, buffer in enumerate(buffers)
         for value in (tirx.tvm_struct_get(arguments, number, _ANY_VALUE, "handle"),)
     ]
-    body = serial_body((nest.statement,), names, poison=True)
-    for attribute, value in (("device_type", _CPU), ("device_id", 0)):
+    for attribute, value in (("device_type", device), ("device_id", 0)):
         body = tirx.AttrStmt(StringImm("default"), attribute, integer(value), body)
     whole = tirx.SeqStmt([*declared, body, Return(integer(0))])
     function = tirx.PrimFunc([handle, arguments, count, result], whole, PrimType("int32")).with_attr(

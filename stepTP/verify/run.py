@@ -4,8 +4,8 @@ Outputs and global temporaries are poisoned before every run, inputs must come o
 twice, the second time over another poison: whatever a program reads before it has written it, or does not write, shows
 as NaN or as a difference between the two runs. Lifetimes of `s` and `l` tensors are poisoned by the compiled code.
 
-The first draw runs alone, so that most wrong programs cost no more than that. Where runs cost less together, as on a
-GPU, the others run so.
+Draws run one after the other, so that most wrong programs cost no more than the first. Where runs cost less together,
+as on a GPU, they run so.
 """
 
 import hashlib
@@ -86,12 +86,11 @@ def observe(program: Runnable, trials: Sequence[Trial], judged: Judged | None = 
 
 def _outcomes(program: Runnable, trials: Sequence[Trial]) -> Iterator[tuple[Trial, Outputs, str | None]]:
     """What the program does on each trial, in order: its outputs, and what speaks against it besides their values."""
-    together = max(program.together // 2, 1) if isinstance(program, RunnableTogether) else 1
-    left, size = iter(trials), 1
+    size = max(program.together // 2, 1) if isinstance(program, RunnableTogether) else 1
+    left = iter(trials)
     while group := tuple(islice(left, size)):
         for trial, (found, problem) in zip(group, _run_twice(program, group), strict=True):
             yield trial, found, problem
-        size = together
 
 
 def _digest(outputs: Outputs) -> bytes:
@@ -105,7 +104,7 @@ def _digest(outputs: Outputs) -> bytes:
 def _run_twice(program: Runnable, trials: Sequence[Trial]) -> list[tuple[Outputs, str | None]]:
     """The outputs of the first of two runs on each trial, and what is wrong with the two."""
     runs = [_buffers(program, trial, poison_again=again) for trial in trials for again in (False, True)]
-    if len(trials) > 1 and isinstance(program, RunnableTogether):
+    if isinstance(program, RunnableTogether) and program.together > 1:
         program.run_each(runs)
     else:
         for buffers in runs:

@@ -312,6 +312,49 @@ def test_source_compiles_without_tvms_headers(contraction: bool) -> None:
     assert cuda.compile_source(source, "sm_90", contraction=contraction)[:4] == b"\x7fELF"
 
 
+class Nvrtc:
+    """Notes the options that it is given."""
+
+    nvrtcResult = type("nvrtcResult", (), {"NVRTC_SUCCESS": 0})
+
+    def __init__(self, version: tuple[int, int]) -> None:
+        self.version, self.options = version, list[bytes]()
+
+    def nvrtcVersion(self) -> tuple[int, int, int]:
+        return (0, *self.version)
+
+    def nvrtcCreateProgram(self, *_: object) -> tuple[int, int]:
+        return 0, 0
+
+    def nvrtcCompileProgram(self, _: int, count: int, options: list[bytes]) -> tuple[int]:
+        assert count == len(options)
+        self.options = options
+        return (0,)
+
+    def nvrtcGetCUBINSize(self, _: int) -> tuple[int, int]:
+        return 0, 3
+
+    def nvrtcGetCUBIN(self, *_: object) -> None:
+        pass
+
+    def nvrtcDestroyProgram(self, _: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("version", "quickly", "has_it"), [((13, 0), True, True), ((12, 9), True, False), ((13, 0), False, False)]
+)
+def test_only_values_are_compiled_quickly(
+    version: tuple[int, int], quickly: bool, has_it: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvrtc = Nvrtc(version)
+    monkeypatch.setattr(cuda, "import_module", lambda _: nvrtc)
+    source = cuda_source(parse("in A_8;out C_8;L^8_i[C_i=A_i;]"))
+    assert cuda.compile_source(source, "sm_90", contraction=False, quickly=quickly) == b"   "
+    assert (b"--Ofast-compile=mid" in nvrtc.options) == has_it
+    assert b"--fmad=false" in nvrtc.options and b"--use_fast_math" not in nvrtc.options
+
+
 def test_compiler_errors_name_their_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda.shutil, "which", lambda *_, **__: "/bin/false")
     with pytest.raises(CudaCompileError) as error:

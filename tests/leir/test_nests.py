@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leir.lowering import build, compile_llvm, compile_nests, cuda_source
+from leir.lowering import build, compile_cuda, compile_llvm, compile_nests, cuda_source
 from leir.lowering.build import device_source
 from leir.lowering.cuda import kernels_of_source
 from leir.lowering.lower import lower
@@ -18,6 +18,7 @@ from leir.parser import parse
 from leir.syntax import Program
 from stepTP.verify.compare import same_bits
 from tests.leir.lowering_cases import APPROXIMATE, EXACT, inputs_of
+from tests.leir.test_kernels import PROGRAMS
 from tests.programs import random_inputs, random_program
 
 SOFTMAX = """\
@@ -134,3 +135,18 @@ def test_nests_have_the_kernels_of_the_whole_program() -> None:
     for program in programs:
         apart = "".join(nest_source(nest) for nest in nests(program, "cuda"))
         assert unnumbered(apart) == unnumbered(cuda_source(program))
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_nests_compiled_quickly_give_the_bits_of_optimised_programs() -> None:
+    programs = [parse(text) for text in {**EXACT, **APPROXIMATE, **PROGRAMS}.values()]
+    programs += [random_program(seed) for seed in range(120)]
+    for start in range(0, len(programs), 16):
+        some = programs[start : start + 16]
+        whole, apart = compile_cuda(some, contraction=False), compile_nests(some, "cuda")
+        for number, (one, other) in enumerate(zip(whole, apart, strict=True), start):
+            inputs = random_inputs(programs[number], number)
+            wanted, found = outputs(one, inputs), [other.new_buffers(inputs) for _ in range(3)]
+            other.run_each(found)
+            for name in wanted:
+                assert all(same_bits(run[name], wanted[name]) for run in found), (programs[number], name)
