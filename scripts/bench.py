@@ -2,17 +2,18 @@
 
     python scripts/bench.py                                  the quickstart's sources, a worker a core
     python scripts/bench.py --run runs/quickstart            the states of a run: verification alone
-    python scripts/bench.py --targets cuda --workers 14      on the GPU, with verdicts compared to the CPU's
+    python scripts/bench.py --targets cuda --workers 16      on the GPU, with verdicts compared to the CPU's
     python scripts/bench.py --quick --json bench.json        two short walks, in seconds
 
-Three measurements, one after the other:
+The measurements, one after the other; each is printed, and in the JSON, before the next begins:
 
 - *Whole*: sources are translated, walked and verified by a pool of workers, as in a build but without reasoning, tokens
   and rows. States a second of real time, start-up included, and from the first verdict on.
-- *Stages*: the first sources again in this process, alone. Processor time of each stage, `ld` included, nothing counted
-  twice; nothing is kept from the first measurement.
-- *Plain TVM*: some of those states, each by one `tvm.compile` with default settings, one run on one draw and one
-  `allclose`, in this process. Real time and processor time. It checks less: no poison, no second run, one draw.
+- *Agreement* (`cuda` only): the same states on the CPU, and how many verdicts are the same.
+- *Stages*: the first sources again in this process, alone. Processor time and real time of each stage, `ld` included,
+  nothing counted twice; nothing is kept from the first measurement. What waits for a GPU takes real time only.
+- *Plain TVM*: some of those states, each by one `tvm.compile` a target with default settings, one run on one draw and
+  one `allclose`, in this process. Real time and processor time. It checks less: no poison, no second run, one draw.
 """
 
 import argparse
@@ -72,23 +73,31 @@ def main() -> None:
     if "cuda" in targets and not cuda_devices():
         sys.exit("no CUDA device here: give --targets llvm")
     report: dict[str, Any] = {"machine": machine(), "targets": targets, "sources": len(sources)}
+
+    def done(lines: Iterable[str]) -> None:
+        print("\n".join((*lines, "")), flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
     found, report["whole"] = whole(config, names, sources, options.workers)
+    report["states_per_second"] = report["whole"]["states_per_second"]
+    done(table_of_whole(report))
     if "cuda" in targets:
         report["agreement"] = agreement(config, found, options.workers)
+        done(table_of_agreement(report["agreement"]))
 
     def work(jobs: Here) -> int:
         build = Build(config, names, jobs)
         return sum(len(v.checks) for source in sources[: options.stages] for v in verified(build, source))
 
-    report["stages_cpu_ms"], report["classes"], states = stages(work, code_of(sources[0]))
-    report["plain_tvm"] = plain_tvm(states, options.plain)
-    report["states_per_second"] = report["whole"]["states_per_second"]
+    by_stage, states = stages(work, code_of(sources[0]))
+    report |= by_stage
+    done(table_of_stages(report))
+    report["plain_tvm"] = plain_tvm(states, options.plain or (10 if "cuda" in targets else 40), targets)
     report["ratio_to_plain_tvm"] = ratio(report["states_per_second"], report["plain_tvm"]["states_per_second"])
     own, plain = sum(report["stages_cpu_ms"].values()), report["plain_tvm"]["cpu_ms"]
     report["ratio_to_plain_tvm_one_core"] = ratio(plain, own)
-    print("\n".join(table(report)))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    done(table_of_plain(report))
 
 
 def arguments() -> argparse.Namespace:
@@ -97,8 +106,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--targets", nargs="+", choices=("llvm", "cuda"), default=["llvm"])
     parser.add_argument("--workers", type=int, help="one a core by default")
     parser.add_argument("--limit", type=int, help="so many sources at most")
-    parser.add_argument("--stages", type=int, default=4, help="sources of the second measurement")
-    parser.add_argument("--plain", type=int, default=40, help="states of the third")
+    parser.add_argument("--stages", type=int, default=4, help="sources of the stages")
+    parser.add_argument("--plain", type=int, help="states of plain TVM: 40, or 10 on cuda, where each takes a second")
     parser.add_argument("--quick", action="store_true", help="two sources, a step or two from each")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
@@ -247,13 +256,12 @@ def machine() -> dict[str, Any]:
     }
 
 
-def table(report: dict[str, Any]) -> Iterator[str]:
+def table_of_whole(report: dict[str, Any]) -> Iterator[str]:
     """The figures as Markdown."""
-    shown, run, plain = report["machine"], report["whole"], report["plain_tvm"]
+    shown, run, targets = report["machine"], report["whole"], ", ".join(report["targets"])
     yield f"{', '.join(f'{name} {value}' for name, value in shown.items())}"
-    yield f"targets {', '.join(report['targets'])}, {report['sources']} sources, {run['workers']} workers"
     yield ""
-    yield "| whole path | |"
+    yield f"| whole path: {report['sources']} sources, verified on {targets} by {run['workers']} workers | |"
     yield "|---|---|"
     yield f"| states verified | {run['states']} in {run['seconds']} s |"
     yield f"| until the first verdict | {run['seconds_to_first_verdict']} s |"
@@ -265,24 +273,43 @@ def table(report: dict[str, Any]) -> Iterator[str]:
     yield f"| peak memory | parent {memory['parent']} MB, largest worker {memory['largest_worker']} MB |"
     yield f"| busy cores of the machine | {run['machine_cores_busy']} |"
     if run["gpu_percent"] is not None:
-        yield f"| GPU busy | {run['gpu_percent']}% |"
-    if "agreement" in report:
-        yield f"| verdicts as on llvm | {report['agreement']['same_verdict']} of {report['agreement']['states']} |"
-    yield f"| plain TVM: states a second, one process, on {plain['states']} of them | {plain['states_per_second']} |"
-    yield f"| plain TVM: processor time a state | {plain['cpu_ms']} ms |"
-    yield f"| times plain TVM | {report['ratio_to_plain_tvm']} |"
-    yield f"| times plain TVM by processor time of one core | {report['ratio_to_plain_tvm_one_core']} |"
-    yield ""
-    yield "| stage | processor ms a state |"
+        yield f"| share of the time in which the GPU ran a kernel | {run['gpu_percent']}% |"
+
+
+def table_of_agreement(found: dict[str, int]) -> Iterator[str]:
+    yield "| the same states verified on llvm | |"
     yield "|---|---|"
-    for name, cost in sorted(report["stages_cpu_ms"].items(), key=lambda pair: -pair[1]):
-        yield f"| {name} | {cost:.2f} |"
-    yield f"| all | {sum(report['stages_cpu_ms'].values()):.2f} |"
+    yield f"| verdicts that are the same | {found['same_verdict']} of {found['states']} |"
+
+
+def table_of_stages(report: dict[str, Any]) -> Iterator[str]:
+    processor, real = report["stages_cpu_ms"], report["stages_real_ms"]
+    yield f"| one process alone, on {', '.join(report['targets'])} | |"
+    yield "|---|---|"
+    yield f"| states verified | {report['stages_states']} |"
+    yield f"| nests compiled for them | {report['stages_nests_compiled']} |"
+    yield ""
+    yield "| stage, a state | processor ms | real ms |"
+    yield "|---|---|---|"
+    for name, cost in sorted(processor.items(), key=lambda pair: -pair[1]):
+        yield f"| {name} | {cost:.2f} | {real[name]:.2f} |"
+    yield f"| all | {sum(processor.values()):.2f} | {sum(real.values()):.2f} |"
     yield ""
     yield "| verification by size | states | processor ms a state |"
     yield "|---|---|---|"
     for row in report["classes"]:
         yield f"| {row['class']} | {row['states']} | {row['cpu_ms']:.2f} |"
+
+
+def table_of_plain(report: dict[str, Any]) -> Iterator[str]:
+    plain = report["plain_tvm"]
+    yield f"| plain TVM, compiled for {' and '.join(plain['targets'])}, one process | |"
+    yield "|---|---|"
+    yield f"| states | {plain['states']} |"
+    yield f"| states a second | {plain['states_per_second']} |"
+    yield f"| processor time a state | {plain['cpu_ms']} ms |"
+    yield f"| states a second of the whole path, times plain TVM's | {report['ratio_to_plain_tvm']} |"
+    yield f"| plain TVM's processor time, times that of all stages above | {report['ratio_to_plain_tvm_one_core']} |"
 
 
 if __name__ == "__main__":

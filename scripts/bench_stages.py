@@ -1,4 +1,4 @@
-"""Processor time by stage, in one process, and the same states by TVM as it comes."""
+"""Time by stage, in one process, and the same states by TVM as it comes."""
 
 import os
 import time
@@ -6,33 +6,44 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from stepTP import pipeline
 
+if TYPE_CHECKING:
+    from leir.syntax import Program
+    from stepTP.verify.prepare import Trial
+
 CLASSES = ((3, "1 to 3 nests"), (6, "4 to 6 nests"), (10**9, "7 nests or more"))
 
+Target = Literal["llvm", "cuda"]
 Timed = list[tuple[dict[str, Any], dict[str, Any], float]]  # payload, state, processor seconds of its verification
+
+
+Seconds = defaultdict[str, float]
 
 
 @dataclass(slots=True)
 class Clock:
-    """Processor time by stage; what one stage calls of another counts for the other alone."""
+    """Processor time and real time by stage; what one stage calls of another counts for the other alone."""
 
-    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
-    inner: list[float] = field(default_factory=list[float])
+    seconds: Seconds = field(default_factory=lambda: Seconds(float))
+    real: Seconds = field(default_factory=lambda: Seconds(float))
+    inner: list[list[float]] = field(default_factory=list[list[float]])
 
     def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*positional: Any, **named: Any) -> Any:
-            begun = processor_time()
-            self.inner.append(0.0)
+            begun, started = processor_time(), time.perf_counter()
+            self.inner.append([0.0, 0.0])
             try:
                 return function(*positional, **named)
             finally:
-                took = processor_time() - begun
-                self.seconds[stage] += took - self.inner.pop()
+                took = [processor_time() - begun, time.perf_counter() - started]
+                below = self.inner.pop()
+                self.seconds[stage] += took[0] - below[0]
+                self.real[stage] += took[1] - below[1]
                 if self.inner:
-                    self.inner[-1] += took
+                    self.inner[-1] = [spent + more for spent, more in zip(self.inner[-1], took, strict=True)]
 
         return call
 
@@ -76,12 +87,13 @@ class Here:
         return futures
 
 
-def stages(work: Callable[[Here], int], warm_up: str) -> tuple[dict[str, float], list[dict[str, Any]], Timed]:
-    """Processor milliseconds a state by stage, by size of the program, and the states.
+def stages(work: Callable[[Here], int], warm_up: str) -> tuple[dict[str, Any], Timed]:
+    """Milliseconds a state by stage, processor time also by size of the program, and the states.
 
     `work` takes the jobs' place and says how many states it verified; the PyTorch text `warm_up` is translated before.
     """
     import leir.check
+    import leir.lowering.cuda as cuda
     import leir.lowering.nests as nests
     import leir.parser
     import stepTP.expand
@@ -94,9 +106,11 @@ def stages(work: Callable[[Here], int], warm_up: str) -> tuple[dict[str, float],
         ("parse", leir.parser, "_parse_lines"), ("parse", leir.parser, "parse_source"),
         ("check", leir.check, "_checked"), ("draws, references, power", task, "prepared_trials"),
         ("lower", nests, "nests"), ("lower", nests, "entry"), ("lower", nests, "launching"),
-        ("compile", nests, "translate_entries"), ("compile", nests, "compile_kernels"),
-        ("link and load", nests, "load"),
-        ("run", nests.NestSequence, "run"), ("run", nests.NestSequence, "new_buffers"),
+        ("compile", nests, "translate_entries"), ("compile", nests, "compile_quickly"),
+        ("compile, nvrtc", cuda, "_by_nvrtc"), ("link and load", nests, "load"),
+        ("run", nests.NestSequence, "new_buffers"), ("run", nests.NestSequence, "run_each"),
+        ("GPU: copy there", nests.Packed, "__init__"), ("GPU: copy back", nests.Packed, "take_back"),
+        ("GPU: load modules, run", nests, "run_side_by_side"),
         ("compare", run, "judge"), ("compare", run, "first_unlike"), ("compare", task, "_are_bit_equal"),
     ]  # fmt: skip
     kept = [(place, name, getattr(place, name)) for _, place, name in places]
@@ -104,13 +118,15 @@ def stages(work: Callable[[Here], int], warm_up: str) -> tuple[dict[str, float],
     here = Here(clock)
     for stage, place, name in places:
         setattr(place, name, clock.timed(stage, getattr(place, name)))
-    begun = processor_time()
+    compiled = nests.FUNCTIONS.compiled
+    begun, started = processor_time(), time.perf_counter()
     try:
-        states = work(here)
+        states = max(1, work(here))
     finally:
         for place, name, function in kept:
             setattr(place, name, function)
     clock.seconds["walk and records"] = processor_time() - begun - sum(clock.seconds.values())
+    clock.real["walk and records"] = time.perf_counter() - started - sum(clock.real.values())
     classes: dict[str, list[float]] = {name: [] for _, name in CLASSES}
     for _, item, took in here.verified:
         size = item["leir"].rstrip().count("\n")
@@ -120,25 +136,24 @@ def stages(work: Callable[[Here], int], warm_up: str) -> tuple[dict[str, float],
         for name, took in classes.items()
         if took
     ]
-    by_stage = {name: round(1000 * seconds / max(1, states), 3) for name, seconds in clock.seconds.items()}
-    return by_stage, by_size, here.verified
+    return {
+        "stages_states": states,
+        "stages_nests_compiled": nests.FUNCTIONS.compiled - compiled,
+        "stages_cpu_ms": {name: round(1000 * seconds / states, 3) for name, seconds in clock.seconds.items()},
+        "stages_real_ms": {name: round(1000 * seconds / states, 3) for name, seconds in clock.real.items()},
+        "classes": by_size,
+    }, here.verified
 
 
-def plain_tvm(states: Timed, wanted: int) -> dict[str, Any]:
-    """Some states, evenly among all, by TVM as it comes, one after the other."""
-    import numpy as np
-    import tvm
-    import tvm_ffi
-
-    from leir.arrays import array_type
-    from leir.lowering import lower, parameters
+def plain_tvm(states: Timed, wanted: int, targets: Sequence[Target]) -> dict[str, Any]:
+    """Some states, evenly among all, by TVM as it comes on each target, one after the other."""
     from leir.parser import parse
     from stepTP.verify.task import SourceKey, prepared_trials
 
+    states = [state for state in states if "bf16" not in state[1]["leir"]]  # NumPy has no such arrays to give to TVM
     chosen = states[:: max(1, len(states) // wanted)][:wanted]
     seconds = cpu = 0.0
-    tvm.compile(lower(parse(chosen[0][1]["leir"]), "llvm"), target="llvm")  # the first one loads more
-    for payload, item, _ in chosen:
+    for number, (payload, item, _) in enumerate((*chosen[:1], *chosen)):
         source = payload["source"]
         key = SourceKey(
             source["id"], source["torch_code"], payload["leir_source"], payload["draws"], payload.get("seed", 0)
@@ -146,19 +161,40 @@ def plain_tvm(states: Timed, wanted: int) -> dict[str, Any]:
         trial = prepared_trials(key).trials[0]
         program = parse(item["leir"])
         begun, used = time.perf_counter(), processor_time()
-        function = tvm.compile(lower(program, "llvm"), target="llvm")["main"]
-        buffers = {t.name: trial.inputs.get(t.name) for t in parameters(program)}
-        for tensor in parameters(program):
-            if buffers[tensor.name] is None:
-                buffers[tensor.name] = np.empty(tensor.shape, array_type(tensor.dtype))
-        function(*(tvm_ffi.from_dlpack(np.array(buffer)) for buffer in buffers.values()))
-        for name, expected in trial.expected.items():
-            np.allclose(buffers[name], expected.value)
-        seconds += time.perf_counter() - begun
-        cpu += processor_time() - used
+        for target in targets:
+            _by_plain_tvm(program, trial, target)
+        if number:  # the first one loads more, and comes again
+            seconds += time.perf_counter() - begun
+            cpu += processor_time() - used
     count = max(1, len(chosen))
     return {
+        "targets": list(targets),
         "states": len(chosen),
         "states_per_second": round(count / seconds, 2) if seconds else 0.0,
         "cpu_ms": round(1000 * cpu / count, 2),
     }
+
+
+def _by_plain_tvm(program: "Program", trial: "Trial", target: Target) -> None:
+    """Compiles with default settings and TVM's own CUDA compiler, runs once, and compares."""
+    import numpy as np
+    import tvm
+    import tvm_ffi
+    from tvm.support import nvcc
+
+    from leir.arrays import array_type
+    from leir.lowering import lower, parameters
+
+    tvm_ffi.register_global_func("tvm_callback_cuda_compile", nvcc.tvm_callback_cuda_compile, override=True)
+    device: Any = tvm.cuda(0) if target == "cuda" else tvm.cpu()
+    compiled_for = (
+        {"kind": "cuda", "arch": f"sm_{device.compute_version.replace('.', '')}"} if target == "cuda" else "llvm"
+    )
+    function = tvm.compile(lower(program, target), target=tvm.target.Target(compiled_for))["main"]
+    tensors = {
+        t.name: tvm.runtime.tensor(trial.inputs.get(t.name, np.empty(t.shape, array_type(t.dtype))), device)
+        for t in parameters(program)
+    }
+    function(*tensors.values())
+    for name, expected in trial.expected.items():
+        np.allclose(tensors[name].numpy(), expected.value)
