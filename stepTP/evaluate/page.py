@@ -20,12 +20,13 @@ th, td { padding: .2rem .7rem; border-bottom: 1px solid var(--line); text-align:
 td { white-space: nowrap; vertical-align: top; } th { vertical-align: bottom; color: var(--soft); font-weight: 500; }
 td:first-child, th:first-child, .about td { text-align: left; padding-left: 0; }
 td:first-child, th:first-child { position: sticky; left: 0; background: var(--bg); }
-.about td { white-space: normal; overflow-wrap: anywhere; padding-right: 1.5rem; }
+.about td + td { white-space: normal; overflow-wrap: anywhere; }
 svg { display: block; width: 100%; min-width: 560px; max-width: 720px; height: auto; margin: 1rem 0; }
 svg text { font: 12px system-ui, sans-serif; } svg text:not([fill]) { fill: var(--ink); }
 svg .title { font-weight: 600; } svg rect { fill: var(--bar); }
 .whisker, .axis { stroke: var(--ink); stroke-width: 1.2; fill: none; }
 .rule { stroke: var(--line); }
+@media (max-width: 600px) { td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 9rem; } }
 """
 
 
@@ -40,9 +41,9 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table of plain values, which a narrow window scrolls."""
+    """An HTML table of plain values, which a narrow window scrolls; names may be broken after underscores."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    cells = ("".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    cells = ("".join(f"<td>{escape(str(cell)).replace('_', '_<wbr>')}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in cells)
     return _scrolled(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 

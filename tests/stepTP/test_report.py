@@ -18,7 +18,7 @@ from stepTP.report.difference import difference_of
 from stepTP.report.figures import Figures, chosen_rows, figures_of, step_rows
 from stepTP.report.marks import laid_out, side_by_side
 from stepTP.report.page import page
-from stepTP.report.terminal import describe_row
+from stepTP.report.terminal import describe_measurement, describe_row
 from stepTP.stats import run_rows
 from tests.stepTP.test_cli import Steptp, steptp
 from tests.stepTP.test_publish import measurement, timing
@@ -92,6 +92,17 @@ def test_nothing_is_wider_than_the_terminal(steps: list[StepRow], width: int) ->
         facts = " ".join(parts["facts"].split())
         assert facts == " ".join(f"{fact.name}: {' '.join(fact.evidence.split())}" for fact in row.facts)
         assert f"{row.verification[0].max_ulp:g} ULP" in " ".join(parts["verification"].split())
+
+
+def test_a_measurement_is_told_in_its_width(steps: list[StepRow]) -> None:
+    row = measurement(steps[0], sizes={"rows": 512})
+    told = "llvm on a test, rows=512: 4 us (interquartile range 0); against parent 2 large-speedup"
+    assert describe_measurement(row) == f"    {told}"
+    lines = describe_measurement(row, 40).split("\n")
+    assert len(lines) > 1 and max(map(len, lines)) <= 40
+    assert " ".join(" ".join(lines).split()) == told
+    wrong = measurement(steps[0], status="failed", message="it did", timing=None, speedup_vs_parent=None)
+    assert describe_measurement(wrong) == "    llvm on a test: failed: it did"
 
 
 def test_what_is_no_terminal_gets_whole_lines(steps: list[StepRow]) -> None:
