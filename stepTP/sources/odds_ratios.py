@@ -1,0 +1,56 @@
+"""Association of two events by their probabilities: odds ratios, lift, mutual information.
+
+p = torch.sigmoid(torch.clamp(x, -4.0, 1.0))
+q = torch.sigmoid(torch.clamp(y, -4.0, 1.0))
+return torch.log(p / (1.0 - p)) - torch.log(q / (1.0 - q))
+"""
+
+from stepTP.sources import Family
+from stepTP.sources.draw import Draw
+from stepTP.sources.parts import elementwise
+
+_PROBABILITIES = (
+    "torch.sigmoid(torch.clamp({0}, -4.0, 1.0))",
+    "torch.clamp(torch.sigmoid({0}), 0.01, 0.99)",
+    "0.05 + 0.7 * torch.sigmoid({0})",
+    "torch.clamp(0.5 * (torch.tanh({0}) + 1.0), 0.02, 0.8)",
+)
+_RATIOS = (
+    "torch.log(p / (1.0 - p)) - torch.log(q / (1.0 - q))",
+    "torch.log(p * q)",
+    "torch.log(p) + torch.log(q)",
+    "p * q * (torch.log(p) + torch.log(q))",
+    "p * torch.log(p * q)",
+    "torch.log(p * (1.0 - q))",
+    "torch.log(p * (1.0 - q)) - torch.log(q * (1.0 - p))",
+    "torch.log(p) - torch.log(1.0 - p)",
+    "p * (1.0 - q) / (q * (1.0 - p))",
+    "p / (1.0 - p) - q / (1.0 - q)",
+    "(p + q - p * q) / (p * q)",
+    "torch.log(torch.sqrt(p * q))",
+    "0.5 * torch.log(p) + 0.5 * torch.log(q)",
+    "-torch.log(p**2 * q)",
+    "p * torch.log(p) + (1.0 - p) * torch.log(1.0 - p)",
+    "torch.log(1.0 / (p * q))",
+)
+_ENDS = ("r", "-r", "r.sum(dim=-1)", "r.mean(dim=-1)", "w * r", "r + 0.1 * w * w")
+
+
+def write(draw: Draw) -> str:
+    """One or two probabilities within bounds, one or two measures of them, and an end."""
+    first = draw.choose("probability", _PROBABILITIES)
+    second = draw.choose("other_probability", _PROBABILITIES)
+    ratio = draw.choose("ratio", _RATIOS)
+    lines = [f"r = {ratio}"]
+    if draw.choose("two", (False, False, True)):
+        other = draw.choose("other", [each for each in _RATIOS if each != ratio])
+        lines += [f"other = {other}", "r = r + 0.3 * other"]
+    forward = [f"p = {first.format('x')}"]
+    if any("q" in line.replace("sqrt", "") for line in lines):
+        forward.append(f"q = {second.format('y')}")
+    forward += [*lines, f"return {draw.choose('end', _ENDS)}"]
+    shapes = {"x": "rows, columns", "y": draw.choose("given", ("rows, columns", "columns")), "w": "columns"}
+    return elementwise(draw, "Association of two events.", forward, shapes)
+
+
+FAMILY = Family("odds_ratios", "odds ratios, lift and mutual information of two events", write)
