@@ -8,7 +8,6 @@ the next one trains.
 
 import gzip
 import json
-import pickle
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from stepTP.evaluate.metrics import Judged, summarise
 from stepTP.evaluate.questions import Question, Reply, read_lines
 from stepTP.evaluate.single import judge
 from stepTP.learn.examples import Example, Form, with_other_answers
+from stepTP.learn.lessons import Lesson, packed, unpacked
 from stepTP.learn.trial import Parts, replies_of, vocabulary_of
 from stepTP.learn.vocabulary import Vocabulary
 from stepTP.records import StepRow
@@ -64,16 +64,6 @@ class Settings:
     steps: int | None = None
     device: str = "cuda"
     workers: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """What one decoder learns. `shown`: states in another spelling."""
-
-    form: Form
-    vocabulary: Vocabulary
-    examples: list[Example]
-    shown: Mapping[str, str] | None
 
 
 Encode = Callable[[Sequence[StepRow], Vocabulary, Form, Mapping[str, str] | None], list[Example]]
@@ -195,14 +185,14 @@ class Course:
             return self._lessons[name]
         file = self._file("leir" if name == "shuffled" else name, "lesson")
         if file.is_file():
-            lesson: Lesson = pickle.loads(file.read_bytes())  # our own
+            lesson = unpacked(file.read_bytes())
         else:
             form = FORMS["leir" if name == "shuffled" else name]
             shown = self._spelled.result() if form.spelling != "leir" and self._spelled is not None else None
             vocabulary = vocabulary_of(self.parts.learnt, form, shown)
             lesson = Lesson(form, vocabulary, self.encode(self.parts.learnt, vocabulary, form, shown), shown)
             beside = file.with_suffix(".part")
-            beside.write_bytes(pickle.dumps(lesson))
+            beside.write_bytes(packed(lesson))
             beside.replace(file)
         if name == "shuffled":
             lesson = replace(lesson, examples=with_other_answers(lesson.examples, lesson.vocabulary))
@@ -299,7 +289,7 @@ class Course:
         )
 
     def _file(self, name: str, kind: str) -> Path:
-        return self.folder / f"{kind}-{name}.{'pickle' if kind == 'lesson' else 'jsonl'}"
+        return self.folder / f"{kind}-{name}.{'npz' if kind == 'lesson' else 'jsonl'}"
 
     def _note(self, section: str, name: str, value: Any) -> None:
         self.told[section][name] = value

@@ -104,10 +104,10 @@ def example(
     # English words that look like names, and TVMScript's module, stay as they are, in the whole example.
     fixed = [*(("A", "I", "a") if form.reasoning else ()), *(("T",) if form.spelling == "tir" else ())]
     names &= ~np.isin(tokens, [vocabulary.word_ids[name] for name in fixed])
-    return _marked(tokens, len(asked), np.flatnonzero(names), vocabulary)
+    return marked(tokens, len(asked), np.flatnonzero(names), vocabulary)
 
 
-def _marked(tokens: Array, asked: int, where: Array, vocabulary: Vocabulary) -> Example:
+def marked(tokens: Array, asked: int, where: Array, vocabulary: Vocabulary) -> Example:
     """The example of tokens that has names at these places."""
     kept = np.delete(tokens, where)
     kinds: list[Names] = []
@@ -148,7 +148,7 @@ def with_other_answers(examples: Sequence[Example], vocabulary: Vocabulary, seed
         tokens = np.concatenate([mine.tokens[: mine.asked], said.tokens[said.asked :]])
         later = said.where[said.where >= said.asked] - said.asked + mine.asked
         result.append(
-            _marked(tokens, mine.asked, np.concatenate([mine.where[mine.where < mine.asked], later]), vocabulary)
+            marked(tokens, mine.asked, np.concatenate([mine.where[mine.where < mine.asked], later]), vocabulary)
         )
     return result
 
