@@ -5,7 +5,7 @@ exponentials and scores may be stored in between, loops split, fused or in anoth
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from leir.analysis.affine import affine, condition, is_exact
@@ -24,10 +24,10 @@ from leir.analysis.reduction import Accumulation, accumulation_at
 from leir.analysis.relations import wrong_instance
 from leir.analysis.solving import Values, solution, term_values
 from leir.analysis.types import is_kept
-from leir.edit import variables_of
+from leir.edit import accesses, variables_of
 from leir.names import substitute_in
 from leir.printer import expression_text, statement_text
-from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Program, Real, Select
+from leir.syntax import Access, Binary, Call, Equation, Expr, Integer, Path, Program, Real, Select, Unary
 
 
 class NotFound(Exception):
@@ -36,7 +36,7 @@ class NotFound(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """exp(score-maximum), or exp(score-maximum-log(total))."""
+    """exp(score-maximum), or exp(score-maximum-log(total)); the terms of the exponent may stand in any order."""
 
     score: Expr
     maximum: Access
@@ -45,14 +45,17 @@ class Exponential:
 
 @dataclass(frozen=True, slots=True)
 class Softmax:
-    """The maximum and the sum. `target`: the sum's element in the variables of the maximum's loops.
+    """The maximum D and the sum. `target`: the sum's element in the variables of the maximum's loops.
 
-    `changed`: why a term may have changed between the two; empty if none has.
+    `least`: the number c in a sum of exp(a-max(D,c)), None where exp(a-D) is summed; `added`: what is added to each
+    exponent besides. `changed`: why a term may have changed between the two; empty if none has.
     """
 
     maximum: Accumulation
     sum: Accumulation
     target: Access
+    least: Expr | None
+    added: float
     changed: str
 
     @property
@@ -86,7 +89,8 @@ def _softmax(program: Program, first: Accumulation, second: Accumulation, *, ope
         raise NotFound(f"a guard of {text} is not quasi-affine")
     opening = Opening(definitions, terms_of(definitions, highest, opened=opened))
     term = opening.expression(second.equation.value, definitions.identity(path), path, frame)
-    found = exponential(term, opening.reductions)
+    plain, least = _without_limit(term, opening.reductions)
+    found = exponential(plain, opening.reductions)
     if found is None or found.total or found.maximum.tensor != highest:
         shown = f"{expression_text(term)}, the term of {text}"
         raise NotFound(f"{shown} is no exp(a-{highest}), with {highest} the finished maximum of a row")
@@ -95,7 +99,10 @@ def _softmax(program: Program, first: Accumulation, second: Accumulation, *, ope
         first.equation.value, definitions.identity(first.path), first.path, definitions.frame(first.path)
     )
     reduction = opening.reductions[found.maximum]
-    values = instance_of(reduction, reduction.values, score, found.score, frame)
+    values, added = instance_of(reduction, reduction.values, score, found.score, frame), 0.0
+    if values is None:
+        rest, added = _without_numbers(found.score)
+        values = instance_of(reduction, reduction.values, score, rest, frame) if added else None
     if values is None:
         shown = f"{expression_text(found.score)}, from which {text} subtracts {expression_text(found.maximum)}"
         raise NotFound(f"{shown}, is no term of {statement_text(first.equation)} in that row")
@@ -103,7 +110,7 @@ def _softmax(program: Program, first: Accumulation, second: Accumulation, *, ope
     target = _target(definitions, first, second, found.maximum)
     leaves = [*opening.leaves, *own.leaves]
     reasons = (why_written_between(definitions, access.tensor, at, first.path) for access, at in leaves)
-    return Softmax(first, second, target, next((reason for reason in reasons if reason), ""))
+    return Softmax(first, second, target, least, added, next((reason for reason in reasons if reason), ""))
 
 
 def _target(definitions: Definitions, first: Accumulation, second: Accumulation, maximum: Access) -> Access:
@@ -177,17 +184,112 @@ def may_be_exponential(definitions: Definitions, expression: Expr, *, in_product
 def exponential(expression: Expr, reductions: Mapping[Access, Reduction]) -> Exponential | None:
     """The parts of exp(a-D), where D is a maximum; E may be in it as a logarithm, as a log-softmax has it."""
     match expression:
-        case Call("exp", (Binary("-", Binary("-", score, Access() as maximum), Call("log", (Access() as total,))),)):
-            found = Exponential(score, maximum, total)
-        case Call("exp", (Binary("-", score, Access() as maximum),)):
-            found = Exponential(score, maximum)
         case Call("exp", (Binary("-", score, subtracted),)) if (both := _log_sum_exp(subtracted)) is not None:
-            found = Exponential(score, *both)
+            maximum, total = both
+            known = is_maximum(maximum, reductions) and total in reductions
+            return Exponential(score, maximum, total) if known else None
+        case Call("exp", (power,)):
+            found = taken_out(power, lambda e: is_maximum(e, reductions), subtracted=True)
         case _:
             return None
-    is_maximum = found.maximum in reductions and reductions[found.maximum].equation.op == "max="
-    is_sum = found.total is None or found.total in reductions
-    return found if is_maximum and is_sum else None
+    if found is None or found[0] is None:
+        return None
+    score, maximum = found[0], found[1]
+    assert isinstance(maximum, Access)
+    logarithm = taken_out(score, _is_logarithm, subtracted=True)
+    if logarithm is None or logarithm[0] is None:
+        return Exponential(score, maximum)
+    total = next(accesses(logarithm[1]))
+    return Exponential(logarithm[0], maximum, total) if total in reductions else None
+
+
+def is_maximum(expression: Expr, reductions: Mapping[Access, Reduction]) -> bool:
+    """Whether an expression is an element of a maximum."""
+    found = reductions.get(expression) if isinstance(expression, Access) else None
+    return found is not None and found.equation.op == "max="
+
+
+def taken_out(
+    expression: Expr, is_wanted: Callable[[Expr], bool], *, subtracted: bool
+) -> tuple[Expr | None, Expr] | None:
+    """A sum without the last of its wanted terms that is added, or subtracted; and that term. None if it has none.
+
+    What is left is None where nothing is.
+    """
+    match expression:
+        case _ if not subtracted and is_wanted(expression):
+            return None, expression
+        case Unary("-", operand):
+            found = taken_out(operand, is_wanted, subtracted=not subtracted)
+            return None if found is None else (None if found[0] is None else Unary("-", found[0]), found[1])
+        case Binary("+" | "-" as op, left, right):
+            found = taken_out(right, is_wanted, subtracted=subtracted != (op == "-"))
+            if found is not None:
+                return left if found[0] is None else Binary(op, left, found[0]), found[1]
+            found = taken_out(left, is_wanted, subtracted=subtracted)
+            if found is None:
+                return None
+            alone = right if op == "+" else Unary("-", right)
+            return alone if found[0] is None else Binary(op, found[0], right), found[1]
+        case _:
+            return None
+
+
+def _is_logarithm(expression: Expr) -> bool:
+    match expression:
+        case Call("log", (Access(),)):
+            return True
+        case _:
+            return False
+
+
+def _without_limit(term: Expr, reductions: Mapping[Access, Reduction]) -> tuple[Expr, Expr | None]:
+    """exp(a-D) and c for exp(a-max(D,c)), of a number c; anything else as it is."""
+
+    def limited(expression: Expr) -> tuple[Expr, Expr] | None:
+        match expression:
+            case Call("max", (one, other)) if is_maximum(one, reductions) and _number(other) is not None:
+                return one, other
+            case Call("max", (one, other)) if is_maximum(other, reductions) and _number(one) is not None:
+                return other, one
+            case _:
+                return None
+
+    if not isinstance(term, Call) or term.function != "exp":
+        return term, None
+    found = taken_out(term.arguments[0], lambda e: limited(e) is not None, subtracted=True)
+    parts = found and limited(found[1])
+    if found is None or found[0] is None or parts is None:
+        return term, None
+    return Call("exp", (Binary("-", found[0], parts[0]),)), parts[1]
+
+
+def _without_numbers(score: Expr) -> tuple[Expr, float]:
+    """A sum without the numbers in it, and what they add up to."""
+    added = 0.0
+    for subtracted in (False, True):
+        found = taken_out(score, _is_number, subtracted=subtracted)
+        while found is not None and found[0] is not None:
+            number = _number(found[1]) or 0.0
+            score, added = found[0], added - number if subtracted else added + number
+            found = taken_out(score, _is_number, subtracted=subtracted)
+    return score, added
+
+
+def _is_number(expression: Expr) -> bool:
+    return _number(expression) is not None
+
+
+def _number(expression: Expr) -> float | None:
+    """The value of a finite literal."""
+    match expression:
+        case Real(value) | Integer(value) if math.isfinite(value):
+            return float(value)
+        case Unary("-", operand):
+            value = _number(operand)
+            return None if value is None else -value
+        case _:
+            return None
 
 
 def _log_sum_exp(expression: Expr) -> tuple[Access, Access] | None:

@@ -6,15 +6,17 @@
                 D_{x}=M;E_{x}=Z;] ...
 
 (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.) M is the maximum of the values seen so far
-and Z the sum relative to it; when a value raises the maximum to N, Z is rescaled by exp(M-N). The nests may differ in
+and Z the sum relative to it; when a value raises the maximum to N, Z is rescaled by exp(M-N). The sum may be relative
+to max(D,c) of a number c, and is rescaled between these then; a number may be added in the exponent, and Z is
+multiplied by its exponential at the end. The nests may differ in
 names, loop order, layout of D and E, and in how they split their loops; `a` is any expression (scaled, masked), kept in
 a register of its own unless it is one access; guards stay around what they guarded. What follows, a division or a
 log-softmax, reads D and E as before.
 
 Legal when: D is a full maximum, and E the full sum of exp(a-D), over the same values of the same rows; every row has
 elements of D and E of its own; nothing else writes them, and no value that `a` reads changes in between. A row may
-begin with -inf: both exponentials are guarded where their difference would be inf-inf, unless `a` is bounded below. `a`
-must fit D's type, or its overflow to -inf would escape the guard.
+begin with -inf: both exponentials are guarded where their difference would be inf-inf, unless `a` is bounded below or
+D limited. `a` must fit D's type, or its overflow to -inf would escape the guard.
 
 Pays when: the pass over the data costs more than the rescaling, that is, when a row does not stay in cache or two
 kernels become one. At each value one of the two exponentials is taken, as before.
@@ -62,6 +64,7 @@ from leir.syntax import (
     Real,
     Select,
     Stmt,
+    Unary,
     reads,
 )
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text
@@ -72,22 +75,22 @@ class OnlineSoftmax(Strategy):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{maximum} is the maximum of each row and {sum} the sum of exp over the row, relative to it. {operand} is read "
-        "for the one and again for the other, {pair} bytes of the {traffic} that are read of it in all; a running "
+        "{maximum} is the maximum of each row and {sum} the sum of exp over the row, relative to {base}. {operand} is "
+        "read for the one and again for the other, {pair} bytes of the {traffic} that are read of it in all; a running "
         "maximum and sum need one pass.",
         "The nests at {first} and {second} have one header, {alike}, and differ in what they reduce. The sum needs the "
         "final maximum, which is why they are two passes over the same values; rescaling a running sum removes that "
         "need.",
-        "Two reductions over the same rows, {first} and {second}: {maximum} first, then {sum} relative to it. Both can "
-        "run together if the sum is corrected whenever the maximum rises.",
+        "Two reductions over the same rows, {first} and {second}: {maximum} first, then {sum} relative to {base}. Both "
+        "can run together if the sum is corrected whenever the maximum rises.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Registers {running} and {total} keep the maximum of the values seen so far and the sum relative to it. When a "
-        "value raises the maximum to {new}, {total} is multiplied by exp({running}-{new}); then exp of the value less "
-        "{new} is added. At the row's end, {running} is {maximum} and {total} is {sum}.",
+        "value raises the maximum to {new}, {total} is multiplied by {factor}; then exp of the value less {shift} is "
+        "added. At the row's end, {running} is {maximum} and {whole} is {sum}.",
         "The nest at {second} goes. In that at {first}, each value updates {new}, the new maximum, then {total}, "
         "rescaled from {running} to {new}, then {running}; at the row's end {running} is stored as {maximum}, and "
-        "{total} as {sum}.",
+        "{whole} as {sum}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Reading {operand} falls from {traffic} to {new_traffic} bytes, for {registers} registers a row and a "
@@ -129,7 +132,8 @@ class OnlineSoftmax(Strategy):
             match = None if reason else softmax_at(program, self.maximum, self.sum)
         except NotFound as why:
             reason = str(why)
-        shown = f"{equation_text(second.equation)} sums over {_over(second)} and subtracts that maximum, row by row"
+        what = "that maximum" if match is None else _base(match, "that maximum")
+        shown = f"{equation_text(second.equation)} sums over {_over(second)} and subtracts {what}, row by row"
         yield Fact("sum-uses-that-maximum", match is not None, reason or shown)
         assert match is not None
         reason = why_rows_are_inside(first)
@@ -162,7 +166,7 @@ class OnlineSoftmax(Strategy):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         match = softmax_at(before, self.maximum, self.sum)
         new = [s.tensor for _, s in walk(after) if isinstance(s, Alloc) and s.tensor not in tensor_names(before)]
-        bounded = _lower_bound(before, match) is not None
+        running, total, largest = (Access(name) for name in new[:3])
         result = {
             "maximum": _name(match.maximum),
             "sum": _name(match.sum),
@@ -172,10 +176,15 @@ class OnlineSoftmax(Strategy):
             "total": new[1],
             "new": new[2],
             "registers": str(len(new)),
-            "guards": "The values are bounded below, so no guard is needed; a value takes two exponentials, not one."
-            if bounded
-            else "A value still takes one exponential at most; the other is exp of 0, written 1.0.",
+            "base": _base(match, "it"),
+            "factor": expression_text(_exp_less(_limited(running, match), _limited(largest, match), False)),
+            "shift": expression_text(_limited(largest, match)),
+            "whole": expression_text(_scaled(total, match)),
+            "guards": "A value still takes one exponential at most; the other is exp of 0, written 1.0.",
         }
+        if not _is_guarded(before, match):
+            why = "The maximum is limited" if match.least is not None else "The values are bounded below"
+            result["guards"] = f"{why}, so no guard is needed; a value takes two exponentials, not one."
         headers = [header_text(each.levels) for each in (match.maximum, match.sum)]
         if headers[0] == headers[1] and match.maximum.is_alone and match.sum.is_alone:
             result["alike"] = headers[0]
@@ -266,7 +275,7 @@ class _Online:
     @classmethod
     def of(cls, match: Softmax, program: Program) -> "_Online":
         taken, types = tensor_names(program), dtypes(program)
-        guarded = _lower_bound(program, match) is None
+        guarded = _is_guarded(program, match)
         unused = (name for name in tensor_sequence() if name not in taken)
         largest, total, new, held = (Access(name) for name in islice(unused, 4))
         highest = match.maximum.equation.target
@@ -274,7 +283,8 @@ class _Online:
         if promote(computing_type(maximum_type), sum_type) != computing_type(maximum_type):
             maximum_type = sum_type  # or each rescaling would cost the sum digits
         value: Expr = match.value
-        factor = _exp_less(largest, new, guarded)
+        before, now = _limited(largest, match), _limited(new, match)
+        factor = _exp_less(before, now, guarded)
         body: tuple[Stmt, ...] = (Alloc(new.tensor, maximum_type, "l", ()),)
         if not isinstance(value, Access):
             value_type = strong(type_of(value, types))
@@ -282,7 +292,7 @@ class _Online:
         body = (
             *body,
             Equation(new, "=", Call("max", (largest, value))),
-            Equation(total, "=", Binary("+", Binary("*", total, factor), _exp_less(value, new, guarded))),
+            Equation(total, "=", Binary("+", Binary("*", total, factor), _exp_less(value, now, guarded))),
             Equation(largest, "=", new),
         )
         start = (
@@ -291,10 +301,35 @@ class _Online:
             Equation(largest, "=", MINUS_INFINITY),
             Equation(total, "=", Real(0.0)),
         )
-        return cls(start, body, (Equation(highest, "=", largest), Equation(match.target, "=", total)))
+        return cls(start, body, (Equation(highest, "=", largest), Equation(match.target, "=", _scaled(total, match))))
 
 
-def _exp_less(value: Expr, maximum: Access, guarded: bool) -> Expr:
+def _limited(maximum: Expr, match: Softmax) -> Expr:
+    """What a sum is relative to, whose terms have this maximum."""
+    return maximum if match.least is None else Call("max", (maximum, match.least))
+
+
+def _scaled(total: Expr, match: Softmax) -> Expr:
+    """The sum with the exponential of the number that is added to every exponent."""
+    if not match.added:
+        return total
+    size = Real(abs(match.added))
+    return Binary("*", total, Call("exp", (size if match.added > 0 else Unary("-", size),)))
+
+
+def _base(match: Softmax, maximum: str) -> str:
+    """What the sum is relative to, in words; `maximum`: what the maximum is called."""
+    if match.least is None:
+        return maximum
+    return f"the larger of {maximum} and {expression_text(match.least)}"
+
+
+def _is_guarded(program: Program, match: Softmax) -> bool:
+    """Whether a difference may be inf-inf."""
+    return match.least is None and _lower_bound(program, match) is None
+
+
+def _exp_less(value: Expr, maximum: Expr, guarded: bool) -> Expr:
     """exp(value-maximum); guarded: 1.0 where both are equal, infinite ones too."""
     power = Call("exp", (Binary("-", value, maximum),))
     return Select(Binary("==", value, maximum), Real(1.0), power) if guarded else power
@@ -308,6 +343,8 @@ def _can_be_guarded(program: Program, match: Softmax) -> tuple[bool, str]:
     if not kept:
         stored = strong(type_of(match.value, types))
         return False, f"{text} is {stored} and may become -inf when it is stored as {dtype}, unseen by the guard"
+    if match.least is not None:
+        return True, f"no guard is needed, as {expression_text(match.least)} limits what is subtracted"
     bound = _lower_bound(program, match)
     unknown = f"{text} may be -inf, so both exponentials are guarded where they would see inf-inf"
     return True, f"no guard is needed, as {bound}" if bound else unknown
