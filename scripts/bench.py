@@ -37,7 +37,7 @@ from stepTP.identity import tool_versions
 from stepTP.pipeline import Build, Item
 from stepTP.records import ProgramRow, StepRow, read_rows
 from stepTP.sources import SourceProgram
-from stepTP.verify.devices import cuda_devices
+from stepTP.verify.devices import cuda_devices, open_gpu
 from stepTP.verify.machine import usable_cores
 from stepTP.verify.pool import Failure, Pool
 from stepTP.walk import Check, VerifiedStep, verify_all
@@ -90,6 +90,8 @@ def main() -> None:
         build = Build(config, names, jobs)
         return sum(len(v.checks) for source in sources[: options.stages] for v in verified(build, source))
 
+    if "cuda" in targets:
+        open_gpu()
     by_stage, states = stages(work, code_of(sources[0]))
     report |= by_stage
     done(table_of_stages(report))

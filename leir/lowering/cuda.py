@@ -11,14 +11,12 @@ registers, but unrolls and schedules nothing. That is a fifth of the time, and t
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
 
-import ctypes
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from importlib import import_module
 from pathlib import Path as FilePath
 from typing import Any
@@ -48,7 +46,6 @@ _BFLOAT = "#include <cuda_bf16.h>\nstruct __align__(8) nv_bfloat164 { nv_bfloat1
 
 _QUICKLY = ("--Ofast-compile=mid", "--minimal")
 _QUICK_SINCE = (13, 0)  # the release of nvrtc whose options these are
-_BLOCKING_SYNC = 4  # the driver's CU_CTX_SCHED_BLOCKING_SYNC
 
 _request: ContextVar[tuple[str, bool, bool]] = ContextVar("architecture, contraction and haste of a compilation")
 
@@ -79,19 +76,10 @@ def compile_kernels(functions: Sequence[tirx.PrimFunc], *, contraction: bool) ->
 def compile_quickly(functions: Sequence[tirx.PrimFunc]) -> tuple[Module, dict[str, tirx.PrimFunc]]:
     """The kernels of the functions for this machine's GPU, nothing contracted, and the host's part of each function.
 
-    This process sleeps from then on where it waits for the GPU. Raises NoDevice, CudaCompileError.
+    Raises NoDevice, CudaCompileError.
     """
     with _compiling(contraction=False, quickly=True) as architecture:
-        _sleep_while_waiting()
         return translate_kernels(functions, architecture)
-
-
-@cache
-def _sleep_while_waiting() -> None:
-    """Waits for this process's GPU take no processor time: by default they spin, and workers are as many as cores."""
-    driver = ctypes.CDLL("libcuda.so.1")
-    driver.cuInit(0)
-    driver.cuDevicePrimaryCtxSetFlags_v2(0, _BLOCKING_SYNC)
 
 
 @contextmanager

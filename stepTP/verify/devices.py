@@ -1,6 +1,7 @@
 """Which GPUs this machine has, and whether a process's use of one is broken; asked without the libraries that use them.
 
-Nothing here initialises CUDA in the process that asks: a process that has done so cannot fork workers that use it.
+Nothing here but `open_gpu` initialises CUDA in the process that asks: a process that has done so cannot fork workers
+that use it.
 """
 
 import ctypes
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +24,7 @@ driver, count = ctypes.CDLL("{_DRIVER}"), ctypes.c_int(0)
 print(0 if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) else count.value)
 """
 _NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED
+_BLOCKING_SYNC = 4  # CU_CTX_SCHED_BLOCKING_SYNC
 
 
 @cache
@@ -40,6 +42,18 @@ def cuda_devices() -> tuple[str, ...]:
     count = int(asked.stdout) if asked.returncode == 0 else 0
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return tuple((named or [str(number) for number in range(count)])[:count])
+
+
+def open_gpu() -> None:
+    """Makes this process's context on its first GPU, which can take a driver seconds if many processes ask at once.
+
+    From then on the process sleeps where it waits for the GPU: by default it would spin. Whatever speaks against a
+    context is left to those who use it.
+    """
+    with suppress(OSError):
+        driver, context = ctypes.CDLL(_DRIVER), ctypes.c_void_p()
+        if driver.cuInit(0) == 0 and driver.cuDevicePrimaryCtxSetFlags_v2(0, _BLOCKING_SYNC) == 0:
+            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
 
 
 def broken_context() -> str | None:

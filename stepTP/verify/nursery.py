@@ -24,6 +24,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -31,6 +32,7 @@ from typing import Any
 
 from stepTP.verify import kernel, worker
 from stepTP.verify.board import open_board
+from stepTP.verify.devices import open_gpu
 
 PIPES = 4  # descriptors of a request
 STATUS = struct.Struct("<i")  # what the status pipe carries: the process id, then the wait status
@@ -128,6 +130,7 @@ def _become_worker(request: dict[str, Any], pipes: list[int], others: list[int])
             os.sched_setaffinity(0, {request["core"]})
     if request["gpu"] is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = request["gpu"]
+        threading.Thread(target=open_gpu, daemon=True).start()  # while the first jobs need the processor alone
     worker.main()
 
 

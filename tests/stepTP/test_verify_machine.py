@@ -155,3 +155,39 @@ def test_the_parent_loads_no_library_of_the_workers(module: str) -> None:
     code = f"import sys, {module}; print([m for m in ('torch', 'tvm', 'islpy', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Driver:
+    """Notes what is asked of it."""
+
+    def __init__(self, initialised: int) -> None:
+        self.initialised, self.asked = initialised, list[tuple[object, ...]]()
+
+    def cuInit(self, flags: int) -> int:
+        self.asked.append(("init", flags))
+        return self.initialised
+
+    def cuDevicePrimaryCtxSetFlags_v2(self, device: int, flags: int) -> int:
+        self.asked.append(("flags", device, flags))
+        return 0
+
+    def cuDevicePrimaryCtxRetain(self, _: object, device: int) -> int:
+        self.asked.append(("retain", device))
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("initialised", "asked"), [(0, [("init", 0), ("flags", 0, 4), ("retain", 0)]), (999, [("init", 0)])]
+)
+def test_a_gpu_is_opened_before_it_is_used(
+    initialised: int, asked: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver(initialised)
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda _: driver)
+    devices.open_gpu()
+    assert driver.asked == asked
+
+
+def test_without_a_driver_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_DRIVER", "libnone.so.1")
+    devices.open_gpu()
