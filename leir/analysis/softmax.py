@@ -221,7 +221,7 @@ def taken_out(
             return None, expression
         case Unary("-", operand):
             found = taken_out(operand, is_wanted, subtracted=not subtracted)
-            return None if found is None else (None if found[0] is None else Unary("-", found[0]), found[1])
+            return None if found is None else (None if found[0] is None else _negated(found[0]), found[1])
         case Binary("+" | "-" as op, left, right):
             found = taken_out(right, is_wanted, subtracted=subtracted != (op == "-"))
             if found is not None:
@@ -229,10 +229,14 @@ def taken_out(
             found = taken_out(left, is_wanted, subtracted=subtracted)
             if found is None:
                 return None
-            alone = right if op == "+" else Unary("-", right)
+            alone = right if op == "+" else _negated(right)
             return alone if found[0] is None else Binary(op, found[0], right), found[1]
         case _:
             return None
+
+
+def _negated(expression: Expr) -> Expr:
+    return expression.operand if isinstance(expression, Unary) and expression.op == "-" else Unary("-", expression)
 
 
 def _is_logarithm(expression: Expr) -> bool:
