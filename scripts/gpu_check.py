@@ -5,7 +5,8 @@ From the repository's root: PYTHONPATH=. python scripts/gpu_check.py PROGRAMS.js
 
 Each line of the input is an object with `leir`, the program's text, and `seed` for its inputs (0 if absent). Programs
 are compiled in batches, for both targets, and must agree as the tests' executions do: a program without transcendental
-functions to the bit. Exit code 1 if any differs or fails.
+functions to the bit. As verification compiles them for the GPU, they must give the very bits that they give when
+compiled in full. Exit code 1 if any differs or fails.
 
 With `--canaries`, the wrong programs of tests/stepTP/canaries.py and their twins are verified on both targets: each
 wrong one must be refused and each twin accepted, on `cuda` as on `llvm`. `--targets llvm`, after REPORT.json, asks
@@ -18,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from leir.lowering import CudaCompileError, compile_cuda, compile_llvm
+from leir.lowering import CudaCompileError, compile_cuda, compile_llvm, compile_nests
 from leir.parser import parse
 from stepTP.verify.compare import same_bits
 from stepTP.verify.pool import Failure, Pool
@@ -53,19 +54,23 @@ def compare(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     """One result a row. A batch that the compiler refuses is done again one by one, to name the program."""
     programs = [parse(str(row["leir"])) for row in rows]
     try:
-        on_gpu = compile_cuda(programs, contraction=False)
+        on_gpu, quick = compile_cuda(programs, contraction=False), compile_nests(programs, "cuda")
     except CudaCompileError as error:
         if len(rows) > 1:
             return [result for row in rows for result in compare([row])]
         return [{"leir": rows[0]["leir"], "status": "failed", "message": str(error), "source": error.source}]
     results: list[dict[str, object]] = []
-    for row, program, cuda, llvm in zip(rows, programs, on_gpu, compile_llvm(programs), strict=True):
+    for row, program, cuda, nests, llvm in zip(rows, programs, on_gpu, quick, compile_llvm(programs), strict=True):
         inputs = random_inputs(program, int(str(row.get("seed", 0))))
         found, wanted = cuda.new_buffers(inputs), llvm.new_buffers(inputs)
+        again = [nests.new_buffers(inputs) for _ in range(3)]
         cuda.run(found)
         llvm.run(wanted)
+        nests.run_each(again)
         outputs = [declaration.tensor for declaration in program.outputs]
         apart = differences(program, {n: wanted[n] for n in outputs}, {n: found[n] for n in outputs})
+        if not all(same_bits(run[n], found[n]) for run in again for n in outputs):
+            apart.append("other bits when compiled quickly")
         equal = all(same_bits(found[n], wanted[n]) for n in outputs)
         status = "differs" if apart else "equal" if equal else "close"
         results.append({"leir": row["leir"], "status": status, "message": "; ".join(apart)})

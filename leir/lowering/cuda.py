@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path as FilePath
 from typing import Any
@@ -47,8 +48,6 @@ _BFLOAT = "#include <cuda_bf16.h>\nstruct __align__(8) nv_bfloat164 { nv_bfloat1
 _QUICKLY = ("--Ofast-compile=mid", "--minimal")
 _QUICK_SINCE = (13, 0)  # the release of nvrtc whose options these are
 
-_request: ContextVar[tuple[str, bool, bool]] = ContextVar("architecture, contraction and haste of a compilation")
-
 
 class NoDevice(Exception):
     """There is no CUDA device here."""
@@ -60,6 +59,19 @@ class CudaCompileError(Exception):
     def __init__(self, message: str, source: str) -> None:
         self.source = source
         super().__init__(message)
+
+
+@dataclass(slots=True)
+class _Request:
+    """The compilation under way. TVM passes no error of ours on: `refused` keeps it."""
+
+    architecture: str
+    contraction: bool
+    quickly: bool
+    refused: CudaCompileError | None = None
+
+
+_request: ContextVar[_Request] = ContextVar("the compilation under way")
 
 
 def cuda_source(program: Program) -> str:
@@ -88,19 +100,25 @@ def _compiling(*, contraction: bool, quickly: bool) -> Generator[str]:
     device = tvm.cuda(0)
     if not device.exist:
         raise NoDevice("no CUDA device here")
-    architecture = f"sm_{device.compute_version.replace('.', '')}"
-    token = _request.set((architecture, contraction, quickly))
+    request = _Request(f"sm_{device.compute_version.replace('.', '')}", contraction, quickly)
+    token = _request.set(request)
     try:
         tvm_ffi.register_global_func("tvm_callback_cuda_compile", _compile, override=True)
-        yield architecture
+        yield request.architecture
+    except RuntimeError as error:
+        raise request.refused or error from None
     finally:
         _request.reset(token)
 
 
 def _compile(code: str) -> bytes:
     """TVM's hook: the kernels of its source as a cubin."""
-    architecture, contraction, quickly = _request.get()
-    return compile_source(code, architecture, contraction=contraction, quickly=quickly)
+    request = _request.get()
+    try:
+        return compile_source(code, request.architecture, contraction=request.contraction, quickly=request.quickly)
+    except CudaCompileError as error:
+        request.refused = error
+        raise
 
 
 def compile_source(code: str, architecture: str, *, contraction: bool, quickly: bool = False) -> bytes:

@@ -3,10 +3,12 @@
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import tvm_ffi
 
 from leir.arrays import array_type
 from leir.check import check
@@ -353,6 +355,20 @@ def test_only_values_are_compiled_quickly(
     assert cuda.compile_source(source, "sm_90", contraction=False, quickly=quickly) == b"   "
     assert (b"--Ofast-compile=mid" in nvrtc.options) == has_it
     assert b"--fmad=false" in nvrtc.options and b"--use_fast_math" not in nvrtc.options
+
+
+def test_a_source_that_is_refused_is_told_through_tvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(code: str, architecture: str, **_: bool) -> bytes:
+        raise CudaCompileError("no such type", code + architecture)
+
+    monkeypatch.setattr(cuda, "compile_source", refuses)
+    monkeypatch.setattr(cuda.tvm, "cuda", lambda _: SimpleNamespace(exist=True, compute_version="9.0"))
+    monkeypatch.setattr(
+        cuda, "translate_kernels", lambda *_: tvm_ffi.get_global_func("tvm_callback_cuda_compile")("text ")
+    )
+    with pytest.raises(CudaCompileError, match="no such type") as error:
+        cuda.compile_quickly([])
+    assert error.value.source == "text sm_90"
 
 
 def test_compiler_errors_name_their_source(monkeypatch: pytest.MonkeyPatch) -> None:
