@@ -24,6 +24,7 @@ from tvm.tirx import transform
 from tvm.tirx.build import codegen_build, split_host_device_mods
 from tvm_ffi import Module, load_module
 
+from leir.lowering.kernels import MAY_OVERLAP
 from leir.lowering.names import Target
 
 ARCHITECTURE = "sm_90"  # of CUDA source that is made without a GPU
@@ -123,7 +124,20 @@ def _split_passes(target: TvmTarget) -> list[Any]:
         transform.VectorizeLoop(),
         transform.VerifyMemory(),
         transform.SplitHostDevice(),
+        transform.prim_func_pass(_without_promise, opt_level=0),
     ]
+
+
+def _without_promise(function: tirx.PrimFunc, _module: IRModule, _context: Any) -> tirx.PrimFunc:
+    """A kernel whose body is marked so (see `aliasing`) without the attribute that becomes `__restrict__`."""
+    body = function.body
+    while isinstance(body, (tirx.SeqStmt, tirx.AttrStmt)):  # declarations of buffers, then the axes
+        if isinstance(body, tirx.AttrStmt) and body.attr_key == MAY_OVERLAP:
+            changed = function.without_attr("tirx.noalias")
+            assert isinstance(changed, tirx.PrimFunc)
+            return changed
+        body = body[len(body) - 1] if isinstance(body, tirx.SeqStmt) else body.body
+    return function
 
 
 def _module_of(functions: Sequence[tirx.PrimFunc]) -> IRModule:

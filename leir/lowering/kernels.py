@@ -21,6 +21,7 @@ from tvm.ir import Range, StringImm
 from leir.analysis.kernels import Kernel, axis_of, is_thread
 from leir.analysis.kernels import kernels as kernels_of
 from leir.edit import walk
+from leir.lowering.aliasing import may_promise
 from leir.lowering.barriers import barriers, is_phase
 from leir.lowering.expressions import guarded, sequence, store
 from leir.lowering.loops import for_loop, loop_variable, stored_value
@@ -29,6 +30,7 @@ from leir.lowering.numbers import integer
 from leir.lowering.vectors import is_vector
 from leir.syntax import AXES, Alloc, Equation, Guard, Kind, Loop, Path, Program, Stmt
 
+MAY_OVERLAP = "may_overlap"  # marks the body of a kernel whose buffers the compiler must not be told to lie apart
 _TIR_AXES = {axis: f"{'threadIdx' if is_thread(axis) else 'blockIdx'}.{axis[1]}" for axis in AXES}
 
 
@@ -81,6 +83,8 @@ class _Launch:
         waits = barriers(statement, path, shared) if self.kernel.threads > 1 else frozenset[Path]()
         block = _Block(extents, {axis: variable.var for axis, variable in axes.items()}, waits, self.owned)
         body = block.statements((statement,), path[:-1], path[-1], names, frozenset())
+        if not may_promise(statement):
+            body = tirx.AttrStmt(StringImm("default"), MAY_OVERLAP, integer(1), body)
         for axis in reversed(extents):
             body = tirx.AttrStmt(axes[axis], "thread_extent", integer(extents[axis]), body)
         return body

@@ -159,6 +159,7 @@ def nests(program: Program, target: Target) -> tuple[Nest, ...]:
         Nest(statement, tuple((n, known[n].dtype, known[n].shape) for n in _touched(statement)))
         for statement in filled.body
         if not isinstance(statement, Alloc)  # of a global tensor, which is a parameter
+        and _touched(statement)  # otherwise there is nothing to see of what it does
     )
 
 

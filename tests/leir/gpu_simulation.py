@@ -17,6 +17,8 @@ from tvm.ir import Call, TensorLoad
 from tvm.ir.prim.expr import BitwiseAnd, BitwiseXor, RShift
 from tvm.tirx.stmt import ForKind
 
+from leir.lowering.kernels import MAY_OVERLAP
+
 NUMPY = {
     "float16": np.float16, "float32": np.float32, "float64": np.float64, "int8": np.int8, "int32": np.int32,
     "int64": np.int64, "bool": np.bool_, "bfloat16": np.float32,
@@ -81,8 +83,9 @@ class _Host:
     def launch(self, statement: tirx.Stmt, values: dict[Any, Any]) -> None:
         axes: dict[str, tuple[Any, int]] = {}
         while isinstance(statement, tirx.AttrStmt):
-            assert statement.attr_key == "thread_extent"
-            axes[str(statement.node.thread_tag)] = (statement.node.var, int(statement.value))
+            if statement.attr_key != MAY_OVERLAP:
+                assert statement.attr_key == "thread_extent"
+                axes[str(statement.node.thread_tag)] = (statement.node.var, int(statement.value))
             statement = statement.body
         blocks = [axis for axis in axes if axis.startswith("blockIdx")]
         threads = [axis for axis in axes if axis.startswith("threadIdx")]

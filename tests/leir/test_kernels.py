@@ -245,6 +245,47 @@ def test_stays_serial(name: str) -> None:
     assert_agrees(run(program, inputs), interpret(program, inputs), exact=True)
 
 
+_HALVES = "in A_8;out C_8;\nL^8_i[D_i=A_i*0.5;"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{_HALVES}C_i=if_then_else(A_i>0.0,A_i,D_i);]",
+        f"{_HALVES}C_i=exp(if_then_else(A_i>0.0,1.0,if_then_else(A_i<-1.0,max(D_i,0.0),A_i)));]",
+        f"{_HALVES}(i<4)[C_i=A_i;](4<=i)[C_i=D_i;]]",
+        f"{_HALVES}C_i=A_i;(i<4)[C_i=D_i;]]",
+        f"{_HALVES}(A_i>0.0&&D_i<3.0)[C_i=1.0;]]",
+        "in A_8;out C_8;\nL^8_i[C_i=if_then_else(i>0,C_{i-1},A_i);]",
+        "in A_8,C_8;out D_8;\nL^8_i[D_i=A_i;(C_i>0.0)[D_i+=C_i;]]",
+    ],
+)
+def test_buffers_are_not_promised_apart_where_a_condition_chooses_among_them(text: str) -> None:
+    source = cuda_source(parse(text))
+    assert "float*" in source and "__restrict__" not in source
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{_HALVES}C_i=A_i+D_i;]",
+        "in A_8;out C_8;\nL^8_i(i<7)[D_i=A_i*0.5;C_i=A_i*D_i;]",
+        "in A_8,C_8;out D_8;\nL^8_i[D_i=if_then_else(A_i>0.0,A_i,C_i);]",
+        "in A_8;out C_8;\nL^8_i[D^{f32,l};D=A_i*0.5;C_i=if_then_else(A_i>0.0,A_i,D);]",
+        "in A_{8,8},C_8;out D_8;\nL^{8,2,5}_{i,j,k}(j*5+k<8)[D_i+=A_{i,j*5+k}*C_{j*5+k};]",
+    ],
+)
+def test_buffers_are_promised_apart_elsewhere(text: str) -> None:
+    source = cuda_source(parse(text))
+    assert source.count("__restrict__") == source.count("_ptr,") + source.count("_ptr)")
+
+
+def test_each_kernel_makes_its_own_promise() -> None:
+    text = f"{_HALVES}C_i=if_then_else(A_i>0.0,A_i,D_i);]\n".replace("out C_8", "out C_8,E_8") + "L^8_i[E_i=C_i+1.0;]"
+    chooses, adds = cuda_source(parse(text)).split('extern "C"')[1:]
+    assert "__restrict__" not in chooses and adds.count("__restrict__") == 2
+
+
 def test_unrolled_loops_are_marked() -> None:
     lines = source_lines("in A_{64};out C_{64};B^8_{tx}U^8_k[C_{k*8+tx}=A_{k*8+tx};]")
     assert lines[lines.index("#pragma unroll") + 1] == "for (int k = 0; k < 8; ++k) {"

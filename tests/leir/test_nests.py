@@ -150,3 +150,11 @@ def test_on_a_gpu_nests_compiled_quickly_give_the_bits_of_optimised_programs() -
             other.run_each(found)
             for name in wanted:
                 assert all(same_bits(run[name], wanted[name]) for run in found), (programs[number], name)
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda"])
+def test_a_nest_without_global_tensors_is_no_function(target: Any) -> None:
+    program = parse("in A_4;out C_4;\nL^4_i[D^{f32,l};]\nL^4_i[E^{f32,l};E=1.0;]\nL^4_i[C_i=A_i;]")
+    assert [tuple(name for name, _, _ in nest.tensors) for nest in nests(program, target)] == [("C", "A")]
+    assert outputs(Functions().compile([program], "llvm")[0], {"A": np.ones(4, np.float32)})["C"].tolist() == [1.0] * 4
+    assert cuda_source(program).count("__global__") >= 1
