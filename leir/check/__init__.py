@@ -19,6 +19,7 @@ from leir.check.inputs import input_ranges
 from leir.check.kernels import check_kernels
 from leir.check.kinds import check_kinds
 from leir.check.names import check_names, check_ranks, check_sizes, check_tree, names_and_ranks_agree
+from leir.check.overflow import check_overflow
 from leir.check.standing import concerns, has_kernels, standing
 from leir.check.types import check_types
 from leir.edit import accesses, expression_at
@@ -71,11 +72,16 @@ def _check_sets(program: Program, found: list[Diagnostic]) -> Iterator[Diagnosti
     if rest is None:
         return
     remaining, lost = rest
-    yield from check_sizes(remaining)
-    yield from check_bounds(remaining)
-    yield from (d for d in check_definedness(remaining) if not concerns(d, remaining, lost))
-    if has_kernels(found):
-        yield from check_kinds(remaining)
+
+    def proofs(program: Program) -> Iterator[Diagnostic]:
+        yield from check_sizes(program)
+        yield from check_bounds(program)
+        yield from (d for d in check_definedness(program) if not concerns(d, program, lost))
+        if has_kernels(found):
+            yield from check_kinds(program)
+
+    objections = [*proofs(remaining)]
+    yield from objections or check_overflow(remaining, proofs)
 
 
 def check_source(source: "Source", limits: Limits = Limits()) -> tuple[Located, ...]:  # noqa: B008 (frozen)

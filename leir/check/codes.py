@@ -13,7 +13,7 @@ CODES: dict[str, str] = {
     "no-such-text": "no text writes this tree: an empty list, an extent or size below 1, a wrong number of arguments",
     # rank and size
     "rank-mismatch": "a tensor is accessed with another number of subscripts than it has",
-    "tensor-too-large": "a tensor has 2^31 elements or more",
+    "tensor-too-large": "a tensor has 2^31 elements or more, or more than 64 dimensions",
     "loop-too-long": "the last value of a loop variable does not fit i64",
     # types
     "subscript-not-integer": "a subscript is not an integer",
@@ -52,6 +52,7 @@ CODES: dict[str, str] = {
     "out-of-bounds": "a subscript leaves its tensor",
     "gather-out-of-range": "a subscript that reads a tensor is not proven to stay within its tensor",
     "bounds-not-proven": "a subscript, or a condition around it, is not quasi-affine and not proven to stay within",
+    "integer-overflow": "an integer may leave its type, and a proof needs its exact value",
     # definedness
     "read-before-write": "an element is read that nothing has written",
     "output-not-written": "an element of an output is not provably written",

@@ -35,6 +35,7 @@ from leir.syntax import (
 )
 
 ELEMENT_LIMIT = 2**31
+_RANK_LIMIT = 64  # of NumPy's arrays
 _TENSOR = re.compile(r"(?![LPVUB]\Z)[A-Z][A-Za-z0-9]*\Z")
 _VARIABLE = re.compile(r"[a-z][a-z0-9]*\Z")
 _AXIS_VARIABLE = re.compile(r"[bt][xyz][a-z0-9]*\Z")
@@ -121,7 +122,7 @@ def names_and_ranks_agree(program: Program) -> bool:
     ranks: dict[str, int] = {}
     for declaration in (*program.inputs, *program.outputs):
         name, shape = declaration.tensor, declaration.shape
-        if name in ranks or not is_tensor_name(name) or prod(shape) >= ELEMENT_LIMIT:
+        if name in ranks or not is_tensor_name(name) or any(check_size(name, shape, Place())):
             return False
         ranks[name] = len(shape)
     signature, inputs = set(ranks), {declaration.tensor for declaration in program.inputs}
@@ -153,7 +154,7 @@ def _used(outermost: Stmt) -> _Used | None:
     ranks = [(s.tensor, len(s.shape)) for s in allocated]
     ranks += [(access.tensor, len(access.indices)) for access in accesses(outermost)]
     distinct = tuple(dict.fromkeys(ranks))
-    if len(distinct) != len(dict(distinct)) or any(prod(s.shape) >= ELEMENT_LIMIT for s in allocated):
+    if len(distinct) != len(dict(distinct)) or any(any(check_size(s.tensor, s.shape, Place())) for s in allocated):
         return None
     names = _Names(set(), set(), set(dict(distinct)), set())
     inside = walk_enclosed(outermost, (), (outermost,)) if isinstance(outermost, Loop | Guard) else ()
@@ -251,7 +252,7 @@ def _check_use(part: Expr, known: set[str], bound: set[str], somewhere: set[str]
 
 
 def check_ranks(program: Program) -> Iterator[Diagnostic]:
-    """One rank a tensor, and fewer than 2^31 elements where a declaration gives the size."""
+    """One rank a tensor, and a size that the language has where a declaration gives it."""
     ranks: dict[str, tuple[int, str]] = {}
     for declaration in (*program.inputs, *program.outputs):
         ranks.setdefault(declaration.tensor, (len(declaration.shape), "in the signature"))
@@ -287,3 +288,6 @@ def check_size(tensor: str, shape: tuple[int, ...], place: Place) -> Iterator[Di
     if prod(shape) >= ELEMENT_LIMIT:
         sizes = " x ".join(str(size) for size in shape)
         yield Diagnostic("tensor-too-large", f"{tensor} has {sizes} = {prod(shape)} elements, 2^31 or more", place)
+    elif len(shape) > _RANK_LIMIT:
+        message = f"{tensor} has {len(shape)} dimensions, more than {_RANK_LIMIT}"
+        yield Diagnostic("tensor-too-large", message, place)

@@ -38,6 +38,10 @@ from tests.programs import random_program
 COPY = "in A_{8,8};out C_{8,8};"
 BLOCK = "in A_{4,32};out C_{4,32};B^4_{bx}[S^{f32,s}_{32};"
 
+ZEROS = ",".join("0" * 64)
+ONES = ZEROS.replace("0", "1")
+GATHER = "in A_8,I^{i64}_4,J^{i32}_4;out C_4;L^4_i"
+MOST = "9223372036854775807"
 # code, refused, corrected
 CASES = [
     ("unknown-tensor", "in A_8;out C_8;L^8_i[C_i=A_i+<<Q_i>>;]", "in A_8,Q_8;out C_8;L^8_i[C_i=A_i+Q_i;]"),
@@ -64,6 +68,10 @@ CASES = [
      "in A_{65536,32767};out C_8;L^8_i[C_i=A_{i,i};]"),
     ("tensor-too-large", "in A_8;out C_8;L^{65536,32768}_{i,j}[<<D_{i,j}>>=A_0;]L^8_i[C_i=D_{i,0};]",
      "in A_8;out C_8;L^{65536,16384}_{i,j}[D_{i,j}=A_0;]L^8_i[C_i=D_{i,0};]"),
+    ("tensor-too-large", f"in A_8;out C_8;L^8_i[<<D_{{{ZEROS},0}}>>=A_i;C_i=D_{{{ZEROS},0}};]",
+     f"in A_8;out C_8;L^8_i[D_{{{ZEROS}}}=A_i;C_i=D_{{{ZEROS}}};]"),
+    ("tensor-too-large", f"in A_8;out C_8;<<D^{{f32,g}}_{{{ONES},1}};>>L^8_i[C_i=A_i;]",
+     f"in A_8;out C_8;D^{{f32,g}}_{{{ONES}}};L^8_i[C_i=A_i;]"),
     ("loop-too-long", "in A_8;out C_8;L^8_i[C_i=A_i;L^{2}_{<<j=9223372036854775807>>}[D_i=1.0;]]",
      "in A_8;out C_8;L^8_i[C_i=A_i;L^{2}_{j=9223372036854775806}[D_i=1.0;]]"),
     ("subscript-not-integer", "in A_8;out C_8;L^8_i[C_i=A_{<<i/2>>};]", "in A_8;out C_8;L^8_i[C_i=A_{i//2};]"),
@@ -173,6 +181,24 @@ SETS = [  # what isl proves
     ("gather-out-of-range", "in A_8;out C_8;L^8_i[D_i=1.0;C_i=A_{<<cast(i32,D_i)>>};]",
      "in A_8;out C_8;L^8_i[D_i=1.0;C_i=A_{min(max(cast(i32,D_i),0),7)};]"),
     ("bounds-not-proven", "in A_{32};out C_8;L^8_i[C_i=A_{<<i*i>>};]", "in A_{32};out C_8;L^8_i[C_i=A_{min(i*i,31)};]"),
+    ("integer-overflow", f"in A_8;out C_4;L^4_i[C_i=A_{{(<<i*{MOST}>>)//{MOST}}};]",
+     f"in A_8;out C_4;L^4_i[C_i=A_{{(i%2*{MOST})//{MOST}}};]"),
+    ("integer-overflow", f"in A_8;out C_4;L^4_i[C_i=A_{{<<i*{MOST}>>-i*9223372036854775806}};]",
+     f"in A_8;out C_4;L^4_i[C_i=A_{{i*{int(MOST) // 3}-i*{int(MOST) // 3 - 1}}};]"),
+    ("integer-overflow", "in A_8;out C_8;L^8_i[C_i=A_i;]L^{16000000}_i(<<i*1000000000000>><8000000000000)[C_i=1.0;]",
+     "in A_8;out C_8;L^8_i[C_i=A_i;]L^{9000000}_i(i*1000000000000<8000000000000)[C_i=1.0;]"),
+    ("integer-overflow", GATHER + "[C_i=A_{(<<I_i*4611686018427387904>>)//4611686018427387904};]",
+     GATHER + "[C_i=A_{(I_i*4611686018427387904)%8};]"),
+    ("integer-overflow", GATHER + "[C_i=if_then_else(<<I_i*2>><16&&I_i>=0,A_{I_i},0.0);]",
+     GATHER + "[C_i=if_then_else(I_i>=0&&I_i<8&&I_i*2<16,A_{I_i},0.0);]"),
+    ("integer-overflow", GATHER + "[C_i=A_{(<<J_i*2000000000>>)//2000000000};]",
+     GATHER + "[C_i=A_{(cast(i64,J_i)*2000000000)//2000000000};]"),
+    ("integer-overflow", GATHER + "[C_i=A_{<<J_i*3>>+i-cast(i64,J_i)*3};]", GATHER + "[C_i=A_{J_i*3-20+i};]"),
+    ("integer-overflow", GATHER + "[C_i=A_{min(<<abs(J_i)>>,7)};]",
+     GATHER + "[C_i=A_{min(abs(cast(i64,J_i)),7)};]"),
+    ("integer-overflow",
+     f"in A_8;out C_4;K^{{i64,g}}_4;L^4_i[K_i=(<<i*{MOST}>>)//{MOST};]L^4_i[C_i=A_{{K_i*2}};]",
+     f"in A_8;out C_4;K^{{i64,g}}_4;L^4_i[K_i=(i*{MOST})//{MOST};]L^4_i[C_i=A_{{max(min(K_i,3),0)*2}};]"),
     ("read-before-write", "in A_8;out C_8;L^8_i[C_i=<<D_i>>;D_i=A_i;]", "in A_8;out C_8;L^8_i[D_i=A_i;C_i=D_i;]"),
     ("output-not-written", "in A_8;out <<C_8>>;L^7_i[C_i=A_i;]", "in A_8;out C_8;L^7_i[C_i=A_i;]C_7=A_7;"),
     ("loop-carries-dependence", "in A_8;out C_8;C_0=A_0;P^7_{<<i=1>>}[C_i=C_{i-1}+A_i;]",

@@ -52,6 +52,8 @@ PLANTED: list[tuple[Callable[[], None], str, str, str, str]] = [
     (cases, CHECK + "names", "_check_binder", "if name in bound:", "if name in bound and loop.first:"),
     (cases, CHECK + "names", "check_ranks", "!= rank", "> rank"),
     (cases, CHECK + "names", "check_size", ">= ELEMENT_LIMIT", "> ELEMENT_LIMIT"),
+    (cases, CHECK + "overflow", "check_overflow", "== integer_range(dtype)", "== (0, 0)"),
+    (cases, CHECK + "overflow", "_is_harmless", "not _fits(other, limits, _SMALL)", "not outer"),
     (cases, CHECK + "allocation", "_check_lifetime", "place.path[:depth] == path[:depth] and ", ""),
     (cases, CHECK + "allocation", "_check_owner", "!= order:", "!= order and not order:"),
     (cases, CHECK + "kernels", "_check_copies", "outer * loop.extent:", "loop.extent:"),

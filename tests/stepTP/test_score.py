@@ -221,6 +221,7 @@ def test_a_program_that_kills_its_worker_costs_itself_only(judge: Scorer, monkey
     assert lost.error.kind == "task"
 
 
+MOST = 2**63 - 1
 HOSTILE = {
     "brackets": "[" * 3_000_000,
     "objects": '{"leir":' * 30_000,
@@ -239,6 +240,15 @@ HOSTILE = {
     "many equations": reply(None, SOFTMAX + "D=1;" * 7_000),
     "an endless loop": reply(None, SOFTMAX.replace("L^{4,8}_{i,j}[D", "L^{2000000000,4,8}_{k,i,j}[D")),
     "an endless allocation": reply(None, SOFTMAX + "Z^{f32,g}_{2000000000};Z_0=1.0;"),
+    "a subscript past i64": reply(None, SOFTMAX + f"L^4_i[Z_{{(i*{MOST})//{MOST}*1000000}}=1.0;]"),
+    "a guard past i64": reply(
+        None, SOFTMAX + "Z^{f32,g}_8;L^8_i[Z_i=0.0;]L^{16000000}_i(i*1000000000000<8000000000000)[Z_i=1.0;]"
+    ),
+    "an index past i32": reply(
+        None,
+        SOFTMAX + "I^{i32,g}_4;Z^{f32,g}_{4000000};L^4_i[I_i=i;]L^4_i[Z_{I_i*2000000000//2000000000*1000000}=1.0;]",
+    ),
+    "65 dimensions": reply(None, SOFTMAX + "Z_{" + ",".join("0" * 65) + "}=1.0;"),
     "a wide temporary": reply(None, SOFTMAX + "Z_{1999999999}=1.0;"),
     "other letters": reply(None, SOFTMAX.replace("A", "А")),  # a Cyrillic letter
     "text in another direction": reply(SPLIT, "\u202e" + SOFTMAX),
