@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import prod
 
-from leir.edit import accesses, perfect_nest, sole_equation
+from leir.edit import perfect_nest, sole_equation
 from leir.syntax import Access, Binary, Equation, Guard, Loop, Program, Stmt, Variable
 
 
@@ -100,8 +100,3 @@ def as_product(nest: Nest) -> Product | None:
         if rows and set(names) | set(others) == set(nest.variables):
             return Product(tuple(batch), rows[-1], columns, depth, left, right)
     return None
-
-
-def moved_bytes(nest: Nest) -> int:
-    """A coarse size: iterations of every different access, in bytes of f32."""
-    return 4 * nest.runs * len(dict.fromkeys((nest.equation.target, *accesses(nest.equation.value))))
