@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leir.syntax import DType
-from stepTP.verify.tolerance import FORMATS
+from stepTP.verify.formats import FORMATS
 
 Array = NDArray[Any]
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from leir.syntax import AssignOp, DType
 from stepTP.verify import tolerance
+from stepTP.verify.formats import FORMATS
 from stepTP.verify.shares import Summed, Sums, log_of_roundings, rest_of, sum_log_error
-from stepTP.verify.tolerance import FORMATS, RESCALED_TERM_ROUNDINGS, Running
+from stepTP.verify.tolerance import RESCALED_TERM_ROUNDINGS, Running
 
 Array = NDArray[Any]
 

@@ -25,8 +25,9 @@ from leir.syntax import (
 )
 from stepTP.verify import tolerance
 from stepTP.verify.elements import Elements
+from stepTP.verify.formats import FORMATS, Format
 from stepTP.verify.shares import log_of_roundings, share_error
-from stepTP.verify.tolerance import FORMATS, Format, Running
+from stepTP.verify.tolerance import Running
 
 Array = NDArray[Any]
 Bindings = dict[str, Any]  # loop variables: numbers, or arrays that broadcast over the iteration space

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from leir.arrays import array_type
 from leir.syntax import Declaration, DType
-from stepTP.verify.tolerance import FORMATS
+from stepTP.verify.formats import FORMATS
 
 Array = NDArray[Any]
 Kind = Literal["normal", "wide", "integers", "edge", "extremes", "peaks"]

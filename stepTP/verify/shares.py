@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from leir.edit import accesses, with_operands
 from leir.names import substitute_in
 from leir.syntax import Access, Expr, Variable, operands
-from stepTP.verify.tolerance import Format, Number
+from stepTP.verify.formats import Format
+from stepTP.verify.tolerance import Number
 
 Array = NDArray[Any]
 

@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leir.syntax import DType
+from stepTP.verify.formats import Format, rounded
 
 Array = NDArray[Any]
 Number = Array | float
@@ -54,31 +54,6 @@ Number = Array | float
 CALL_ROUNDINGS = 8.0  # a call is within 4 units in the last place, 2 u each
 OPERATION_ROUNDINGS = 2.0  # of a product or quotient: it may be formed in two operations
 RESCALED_TERM_ROUNDINGS = 9.0  # of a term from exp in a sum: a call and a product
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A float type: `bits` significant bits, the smallest normal and the largest number."""
-
-    bits: int
-    smallest: float
-    largest: float
-
-    @property
-    def roundoff(self) -> float:
-        return 2.0**-self.bits
-
-    @property
-    def grid(self) -> float:
-        return 2.0 ** -(self.bits // 3)
-
-
-FORMATS: dict[DType, Format] = {
-    "f16": Format(11, 2.0**-14, 65504.0),
-    "bf16": Format(8, 2.0**-126, (2.0 - 2.0**-7) * 2.0**127),
-    "f32": Format(24, 2.0**-126, (2.0 - 2.0**-23) * 2.0**127),
-    "f64": Format(53, 2.0**-1022, math.ldexp(2.0 - 2.0**-52, 1023)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +87,6 @@ def literal(value: float, format: Format | None) -> Running:
     if format is None or value == rounded(value, format):
         return exact(value, format)
     return Running(value, abs(value - rounded(value, format)), abs(value))
-
-
-def rounded(value: float, format: Format) -> float:
-    """The nearest value of the format; overflow is not looked at."""
-    if value == 0 or not math.isfinite(value):
-        return value
-    _, exponent = math.frexp(value)
-    exponent = max(exponent, round(math.log2(format.smallest)) + 1)
-    unit = math.ldexp(1.0, exponent - format.bits)
-    return round(value / unit) * unit
 
 
 def settled(a: Running, format: Format | None, cost: float = 1.0) -> Running:

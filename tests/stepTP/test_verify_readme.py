@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from stepTP.verify.formats import FORMATS
 from stepTP.verify.inputs import KINDS
 from stepTP.verify.prepare import _FLOOR, _NARROWER, INEXACT
 from stepTP.verify.task import _MORE_DRAWS
-from stepTP.verify.tolerance import CALL_ROUNDINGS, FORMATS, OPERATION_ROUNDINGS, RESCALED_TERM_ROUNDINGS
+from stepTP.verify.tolerance import CALL_ROUNDINGS, OPERATION_ROUNDINGS, RESCALED_TERM_ROUNDINGS
 
 README = (Path(__file__).parents[2] / "stepTP" / "verify" / "README.md").read_text(encoding="utf-8")
 

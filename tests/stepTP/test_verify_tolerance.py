@@ -11,8 +11,9 @@ from leir.parser import parse
 from leir.syntax import Program
 from stepTP.verify.analysis import analyse
 from stepTP.verify.elements import Bounded
+from stepTP.verify.formats import FORMATS, rounded
 from stepTP.verify.inputs import generator
-from stepTP.verify.tolerance import FORMATS, literal, rounded
+from stepTP.verify.tolerance import literal
 from tests.programs import random_inputs, random_program
 
 F32 = np.float32
