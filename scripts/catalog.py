@@ -3,12 +3,14 @@
 A test compares the page with what this writes.
 """
 
+import json
 import re
 from pathlib import Path
 
 from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
+from strategies import grid
 from strategies.base import Strategy
 from strategies.catalog import parse_step, print_step, strategies
 from strategies.index import LEVELS
@@ -33,6 +35,7 @@ what the loop and memory strategies do on the source families' programs, and how
 def page() -> str:
     """The catalog's text."""
     parts = [INTRODUCTION, "| strategy | level | bit-exact | what it does |\n|---|---|---|---|\n" + _rows()]
+    parts.append(_grid())
     for level in LEVELS:
         found = [each for each in strategies() if each.level == level]
         if found:
@@ -48,6 +51,17 @@ def _rows() -> str:
         for each in strategies()
     ]
     return "".join(rows)
+
+
+def _grid() -> str:
+    """What `strategies.grid` says, and a row for each of its keys."""
+    lines = ["## The grid", "", str(grid.__doc__), "| key | default | may be | of what |", "|---|---|---|---|"]
+    for key, shown in grid.Grid.model_json_schema()["properties"].items():
+        size = shown.get("items", shown)
+        span = f"{size['minimum']} to {size['maximum']}" if "minimum" in size else "true or false"
+        default = json.dumps(shown["default"])
+        lines.append(f"| `{key}` | {default} | {span}{', a list' * ('items' in shown)} | {shown['description']} |")
+    return "\n".join(lines) + "\n"
 
 
 def _section(strategy: type[Strategy]) -> str:

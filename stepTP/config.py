@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from strategies.grid import Grid
+
 Target = Literal["llvm", "cuda"]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -137,6 +139,7 @@ class Config(_Section):
     seed: int = Field(default=0, ge=0)
     sources: Sources = Sources()
     walk: Walk = Walk()
+    grid: Grid = Grid()  # the sizes that steps of walk and search are tried with
     search: Search = Search()
     verify: Verify = Verify()
     filter: Filter = Filter()
@@ -183,8 +186,12 @@ def parse_config(text: str, file: str = "<config>") -> Config:
 
 
 def deciding(config: Config) -> dict[str, Any]:
-    """What of the configuration decides the bytes of a run, as JSON holds it: all but the measurements."""
-    return config.model_dump(mode="json", exclude={"measure"})
+    """What of the configuration decides the bytes of a run, as JSON holds it: all but the measurements.
+
+    Of the grid it is what differs from the default, and nothing where nothing does.
+    """
+    grid = config.grid.chosen()
+    return {**config.model_dump(mode="json", exclude={"measure", "grid"}), **({"grid": grid} if grid else {})}
 
 
 def config_hash(config: Config, described: dict[str, Any] | None = None) -> str:

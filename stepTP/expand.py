@@ -18,6 +18,7 @@ from leir.syntax import Program
 from stepTP.draw import digest
 from strategies.base import Applied, Refused, Strategy
 from strategies.catalog import strategy
+from strategies.grid import Grid
 from strategies.index import LEVELS, modules
 
 
@@ -39,13 +40,14 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
 
     Payload: `leir`, `seed`, `source`, `strategies` (names, in the order in which they are asked), `wanted` (how many of
     them may give steps; None: all), `always` (those that are asked beyond that number), `per_strategy` (legal steps
-    wanted of each), `attempts`, `earlier` (ids of states; a step that leads to one is given beyond any number), `back`
-    (strategies that are asked for such a step, also beyond the number). Result: `candidates` (how many each strategy
-    proposed), `steps` and `refusals`, in order of asking and draw. A step is {strategy, level, args, bit_exact, facts,
-    leir, state_id}; a refusal has the first three and `facts`, of which the last does not hold.
+    wanted of each), `attempts`, `grid` (what of it differs from the default), `earlier` (ids of states; a step that
+    leads to one is given beyond any number), `back` (strategies that are asked for such a step, also beyond the
+    number). Result: `candidates` (how many each strategy proposed), `steps` and `refusals`, in order of asking and
+    draw. A step is {strategy, level, args, bit_exact, facts, leir, state_id}; a refusal has the first three and
+    `facts`, of which the last does not hold.
     """
     program = parse(payload["leir"])
-    here = state_id(program)
+    here, grid = state_id(program), Grid.model_validate(payload["grid"])
     result: dict[str, Any] = {"candidates": {}, "steps": [], "refusals": []}
     giving = 0
     for name in payload["strategies"]:
@@ -53,7 +55,7 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
         on = payload["per_strategy"] if always or giving != payload["wanted"] else 0
         if not on and not back:
             continue
-        ordered = in_drawn_order(strategy(name), program, payload["seed"], payload["source"], here)
+        ordered = in_drawn_order(strategy(name), program, payload["seed"], payload["source"], here, grid)
         result["candidates"][name] = len(ordered)
         led_on = _taken(ordered[: payload["attempts"]], program, payload["earlier"], on, back, result)
         giving += int(led_on and not always)
@@ -81,9 +83,11 @@ def _taken(
     return wanted < on
 
 
-def in_drawn_order(kind: type[Strategy], program: Program, seed: int, source: str, here: str) -> list[Strategy]:
+def in_drawn_order(
+    kind: type[Strategy], program: Program, seed: int, source: str, here: str, grid: Grid
+) -> list[Strategy]:
     """The strategy's candidates, each once, by the hash of their keys."""
-    distinct = {json.dumps(step.to_json(), sort_keys=True): step for step in kind.candidates(program)}
+    distinct = {json.dumps(step.to_json(), sort_keys=True): step for step in kind.proposed(program, grid)}
     order = sorted(distinct, key=lambda text: digest(seed, source, here, kind.name, text))
     return [distinct[text] for text in order]
 

@@ -99,8 +99,12 @@ def walk_from(build: Build, items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         yield item
         if isinstance(item, ProgramRow):
-            config, names = build.config, build.strategies
-            yield from walk(Walker(item, config.seed, config.walk, config.verify, names, build.jobs, build.kept))
+            yield from walk(_walker(build, item))
+
+
+def _walker(build: Build, program: ProgramRow) -> Walker:
+    of = build.config
+    return Walker(program, of.seed, of.walk, of.verify, build.strategies, build.jobs, build.kept, of.grid)
 
 
 def search_from(build: Build, items: Iterable[Item]) -> Iterator[Item]:
@@ -116,8 +120,7 @@ def search_from(build: Build, items: Iterable[Item]) -> Iterator[Item]:
 
         goal = Goal(**config.search.model_dump(exclude={"share"}))
         for program in programs:
-            walker = Walker(program, config.seed, config.walk, config.verify, build.strategies, build.jobs, build.kept)
-            yield from seek(walker, goal)
+            yield from seek(_walker(build, program), goal)
 
 
 def narrate(build: Build, items: Iterable[Item]) -> Iterator[Item]:
@@ -338,6 +341,7 @@ def _explain(build: Build, found: VerifiedStep) -> "Future[Any]":
         "refused": [
             {**refusal.step.model_dump(), "fact": refusal.facts[-1].model_dump()} for refusal in found.around.refusals
         ],
+        "grid": build.config.grid.chosen(),
         "count_tokens": _counted(build.config, step_id(found)),
     }
     return build.jobs.submit(EXPLAIN, payload, near=found.source.id)

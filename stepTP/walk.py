@@ -46,6 +46,7 @@ from stepTP.records import (
 )
 from stepTP.verify.kept import Kept, key_of
 from stepTP.verify.pool import Failure
+from strategies.grid import Grid
 from strategies.index import inverses
 
 EXPAND = "stepTP.expand.expand"
@@ -143,7 +144,10 @@ class Taking:
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """One walk: where from, how far, and who does the work. `names`: the strategies in use, sorted."""
+    """One walk: where from, how far, and who does the work. `names`: the strategies in use, sorted.
+
+    `grid`: the sizes that they propose.
+    """
 
     source: ProgramRow
     seed: int
@@ -152,6 +156,7 @@ class Walker:
     names: tuple[str, ...]
     jobs: Jobs
     kept: Kept | None = None  # verdicts of earlier builds
+    grid: Grid = Grid()  # noqa: RUF009 (frozen)
 
 
 def walk(walker: Walker) -> Iterator[VerifiedStep | RejectedRow | RefusalRow]:
@@ -252,6 +257,7 @@ def _expand(walker: Walker, state: State, names: tuple[str, ...], first: tuple[s
         "earlier": list(state.trail[:-1]),
         "per_strategy": walker.limits.per_strategy,
         "attempts": walker.limits.attempts,
+        "grid": walker.grid.chosen(),
     }
     return walker.jobs.submit(EXPAND, payload, near=walker.source.id)
 

@@ -27,6 +27,7 @@ from leir.analysis.flow import Origin, flow_difference
 from leir.canonical import state_id
 from leir.edit import equation_paths, has_statement, loops_around, statement_at
 from leir.syntax import Alloc, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
+from strategies.grid import DEFAULT, Grid
 from strategies.index import BitExact, Level, first_sentence
 
 
@@ -74,6 +75,12 @@ class Strategy(BaseModel):
     def candidates(cls, program: Program) -> "Iterator[Strategy]":
         """Steps worth trying on a well-formed program, in a fixed order; some may be illegal."""
         raise NotImplementedError
+
+    @classmethod
+    def proposed(cls, program: Program, grid: Grid) -> "Iterator[Strategy]":
+        """The candidates that a build asks for. Its grid is for strategies that are `Gridded`."""
+        del grid
+        return cls.candidates(program)
 
     def facts(self, program: Program) -> Iterator[Fact]:
         """The preconditions one by one. Each may rely on those before it; the first that fails ends the step."""
@@ -125,6 +132,19 @@ class Strategy(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """`{"strategy": name, "args": {...}}`, plain data."""
         return {"strategy": self.name, "args": self.model_dump(mode="json")}
+
+
+class Gridded(Strategy):
+    """A strategy that proposes sizes of a grid: factors, tiles, parts and the like."""
+
+    @classmethod
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> "Iterator[Strategy]":
+        raise NotImplementedError
+
+    @final
+    @classmethod
+    def proposed(cls, program: Program, grid: Grid) -> "Iterator[Strategy]":
+        return cls.candidates(program, grid)
 
 
 def _facts_of_any_step(before: Program, after: Program) -> Iterator[Fact]:

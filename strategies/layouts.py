@@ -9,11 +9,11 @@ from leir.analysis.affine import Interval, constant
 from leir.analysis.box import as_expression, as_sum, quotient_and_remainder
 from leir.edit import accesses, map_expression, map_statement, walk
 from leir.syntax import Access, Alloc, Binary, Equation, Expr, Guard, Integer, Loop, Program, Stmt
+from strategies.grid import Grid
 
 T = TypeVar("T")
 Op = Literal["swap", "split", "merge", "pad"]
 StorageOp = Literal["swap", "split", "merge", "pad", "fold"]
-SPLITS = (2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +169,18 @@ def rewritten_alike(old: Sequence[Access], new: Sequence[Access]) -> tuple[Acces
     return next((pair for pair in pairs if times[pair[0]] == 1), pairs[0])
 
 
-def layouts_worth_trying(shape: tuple[int, ...]) -> Iterator[tuple[Op, int, int]]:
-    """Every swap of two dimensions, every split in blocks of a power of two, every merge, and a pad of one element.
+def layouts_worth_trying(shape: tuple[int, ...], grid: Grid) -> Iterator[tuple[Op, int, int]]:
+    """Every swap of two dimensions, every split in blocks of the grid that divide, every merge, and pads of a row.
 
     Each as the op, the axis and `by` of a layout.
     """
     for axis, size in enumerate(shape):
         for other in range(axis + 1, len(shape)):
             yield "swap", axis, other
-        for by in (factor for factor in SPLITS if factor < size and size % factor == 0):
+        for by in (block for block in grid.below(grid.blocks, size) if size % block == 0):
             yield "split", axis, by
         if axis + 1 < len(shape):
             yield "merge", axis, shape[axis + 1]
     if len(shape) > 1:
-        yield "pad", len(shape) - 1, 1
+        for by in grid.pads:
+            yield "pad", len(shape) - 1, by

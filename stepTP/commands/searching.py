@@ -48,6 +48,7 @@ def search(
     width: Annotated[int, typer.Option(help="Moves taken at a state, states kept by a beam.", min=1)] = 4,
     depth: Annotated[int, typer.Option(help="Moves in a row.", min=1)] = 8,
     seed: Annotated[int, typer.Option(help="Keys every draw.", min=0)] = 0,
+    config: Annotated[Path | None, typer.Option(help="A build's YAML file, whose grid gives the sizes.")] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; given again, the search goes on there.")] = None,
     show: Annotated[Show, typer.Option(help="How the best trajectory is printed.")] = Show.steps,
     plot: Annotated[Path | None, typer.Option(help="Where to draw the search, as SVG.")] = None,
@@ -65,12 +66,14 @@ def search(
     json: Json = False,
 ) -> None:
     """Search for a fast program, step by verified step, and keep every step as rows. Exit code 1 if none is faster."""
-    from stepTP.config import Verify
+    from stepTP.config import Verify, load_config
     from stepTP.search.protocol import Budget, Settings
     from stepTP.search.run import Asked, run_search
     from stepTP.verify.devices import cuda_devices
     from strategies import catalog
+    from strategies.grid import DEFAULT
 
+    grid = load_config(config).grid if config else DEFAULT
     if plot:
         require_place(plot)
     if measure and target is Target.cuda and not cuda_devices():
@@ -92,6 +95,7 @@ def search(
         target=target.value,
         width=width,
         depth=depth,
+        grid=grid,
     )
     asked = Asked(_source(file), search.value, policy.value, settings, measure, tuple(options.items()))
     folder = out or Path("runs") / f"search-{asked.source.id}"

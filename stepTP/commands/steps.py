@@ -2,6 +2,7 @@
 
 import json as json_module
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,14 +18,18 @@ def candidates(
     state: Annotated[str, typer.Argument(help="A LEIR program; - reads standard input.")],
     strategy: Annotated[list[str] | None, typer.Option(help="Only of this strategy; may be given again.")] = None,
     legal: Annotated[bool, typer.Option("--legal", help="Leave out what is refused.")] = False,
+    config: Annotated[Path | None, typer.Option(help="A build's YAML file, whose grid gives the sizes.")] = None,
     json: Json = False,
 ) -> None:
     """List the steps that strategies propose on a program: legal, or refused by which fact."""
+    from stepTP.config import load_config
     from strategies import catalog
+    from strategies.grid import DEFAULT
 
+    grid = load_config(config).grid if config else DEFAULT
     program = well_formed(state)
     kinds = [catalog.strategy(name) for name in strategy or catalog.names()]
-    found = [_judged(step, program) for kind in kinds for step in kind.candidates(program)]
+    found = [_judged(step, program) for kind in kinds for step in kind.proposed(program, grid)]
     shown = [entry for entry in found if entry["legal"] or not legal]
     if json:
         print_json(shown)

@@ -12,6 +12,7 @@ from stepTP.narrate.shorten import SHOWN, shortened, shortened_apart
 from stepTP.records import FactRecord, Step
 from strategies.base import Strategy, usable
 from strategies.catalog import parse_step
+from strategies.grid import Grid
 
 MOST_EVIDENCE = 200  # characters of evidence that a sentence carries, where it has several findings
 GENERIC_FACTS = ("changes-the-program", "stays-well-formed")  # of every step: they say nothing about this one
@@ -67,9 +68,13 @@ def gather(
     after: str,
     others: tuple[Step, ...],
     refused: tuple[RefusedStep, ...],
+    grid: Grid,
     shown: int = SHOWN,
 ) -> Context:
-    """The context of a legal step between two texts. `shown`: characters of an expression that a sentence carries."""
+    """The context of a legal step between two texts, in a build that tries the sizes of a grid.
+
+    `shown`: characters of an expression that a sentence carries.
+    """
     old, new = parse(before), parse(after)
     taken: Strategy = parse_step(step.model_dump())
     terms, changed = shortened_apart(taken.terms(old, new), shown), changes(before, after)
@@ -86,7 +91,7 @@ def gather(
         changed=changed,
         others=others,
         refused=tuple(RefusedStep(one.step, _short(one.fact, shown)) for one in refused),
-        enabled=next_step(key, old, new, step, changed),
+        enabled=next_step(key, old, new, step, changed, grid),
         choice=usable(taken.choice[:-1], terms) or usable(taken.choice[-1:], terms),
         change=usable(taken.change, terms),
         effect=usable(taken.effect, terms),

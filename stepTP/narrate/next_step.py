@@ -14,6 +14,7 @@ from stepTP.narrate.difference import Change
 from stepTP.records import Step
 from strategies.base import Refused, Strategy, statement_or_none
 from strategies.catalog import names, strategy
+from strategies.grid import Grid
 from strategies.memory.layout_transformation import LayoutTransformation
 
 ASKED = 6  # strategies, for each step that is explained
@@ -21,11 +22,14 @@ TRIED = 4  # of the steps that these offer, one a strategy
 _NAME = re.compile(r"[a-z_]+")
 
 
-def next_step(key: str, before: Program, after: Program, taken: Step, changed: Sequence[Change]) -> Step | None:
+def next_step(
+    key: str, before: Program, after: Program, taken: Step, changed: Sequence[Change], grid: Grid
+) -> Step | None:
     """A legal step of another strategy where the program changed, whose like the program before does not offer.
 
     The strategy must have more candidates than before: a loop that only moved is no new one. Few strategies are asked,
-    first those that the taken one's page names, then by the hash of `key`; None means that these gave none.
+    first those that the taken one's page names, then by the hash of `key`; None means that these gave none. `grid`: of
+    the build, so that no size is spoken of which it does not try.
     """
     if len(changed) != 1:
         return None
@@ -33,9 +37,9 @@ def next_step(key: str, before: Program, after: Program, taken: Step, changed: S
     old, new = ((change.at - 1, change.at - 1 + len(lines)) for lines in (change.old, change.new))
     tensors, tried = tensor_names(before), 0
     for name in _order(key, taken.strategy)[:ASKED]:
-        offered = _offered(after, name)
+        offered = _offered(after, name, grid)
         there = [candidate for candidate in reversed(offered) if _is_there(candidate, tensors, new)]
-        known = _known(to_text(before), name) if there else frozenset[Strategy]()
+        known = _known(to_text(before), name, grid) if there else frozenset[Strategy]()
         for candidate in there if len(offered) > len(known) else ():
             if candidate in known or _is_like(candidate, known, old, new):
                 continue
@@ -71,14 +75,14 @@ def _named_by(taken: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 @lru_cache(maxsize=256)  # a state's steps are explained one after the other
-def _known(text: str, name: str) -> frozenset[Strategy]:
+def _known(text: str, name: str, grid: Grid) -> frozenset[Strategy]:
     """What a strategy offers for the program of this text."""
-    return frozenset(_offered(parse(text), name))
+    return frozenset(_offered(parse(text), name, grid))
 
 
-def _offered(program: Program, name: str) -> list[Strategy]:
+def _offered(program: Program, name: str, grid: Grid) -> list[Strategy]:
     """A strategy's candidates, each once, in their order."""
-    return list(dict.fromkeys(strategy(name).candidates(program)))
+    return list(dict.fromkeys(strategy(name).proposed(program, grid)))
 
 
 def _is_there(step: Strategy, tensors: Collection[str], changed: tuple[int, int]) -> bool:

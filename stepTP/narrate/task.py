@@ -15,6 +15,7 @@ from stepTP.narrate.recover import recover_step
 from stepTP.narrate.shorten import SHORTER, SHOWN
 from stepTP.records import FactRecord, Step
 from stepTP.structure import structure_of_step
+from strategies.grid import Grid
 
 if TYPE_CHECKING:
     from leir.lowering.nests import Nest
@@ -59,6 +60,7 @@ def _context(payload: dict[str, Any], shown: int) -> Context:
             RefusedStep(Step(strategy=r["strategy"], args=r["args"]), FactRecord(**r["fact"]))
             for r in payload["refused"]
         ),
+        grid=Grid.model_validate(payload["grid"]),
         shown=shown,
     )
 

@@ -54,6 +54,7 @@ def seek(
         width=wanted.width,
         depth=wanted.depth,
         attempts=wanted.attempts,
+        grid=walker.grid,
     )
     try:
         env = Environment(walker.source, policy_of(wanted.policy), Predicted(), settings, walker.jobs)

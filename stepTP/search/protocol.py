@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stepTP import config
 from stepTP.records import MeasurementRow, Verdict
 from stepTP.walk import Proposal, State, Surroundings
+from strategies.grid import Grid
 
 if TYPE_CHECKING:
     from stepTP.search.env import Environment
@@ -131,12 +132,15 @@ class Settings:
     width: int = 4
     depth: int = 8
     attempts: int = 8  # candidates of one strategy that are tried at a state
+    grid: Grid = Grid()  # noqa: RUF009 (frozen): the sizes of candidates
 
     def described(self) -> dict[str, Any]:
-        """All of it as JSON holds it."""
+        """All of it as JSON holds it; of the grid, what differs from the default."""
         verify = self.verify.model_dump(mode="json") if self.verify else None
+        grid = self.grid.chosen()
         budget = {name: getattr(self.budget, name) for name in ("evaluations", "seconds", "measurements")}
         return {
             "strategies": list(self.strategies), "budget": budget, "seed": self.seed, "verify": verify,
             "target": self.target, "width": self.width, "depth": self.depth, "attempts": self.attempts,
+            **({"grid": grid} if grid else {}),
         }  # fmt: skip

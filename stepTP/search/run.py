@@ -126,7 +126,12 @@ def run_search(
     verify = settings.verify or config.Verify()
     name = f"search-{digest(json.dumps(asked.described(), sort_keys=True)).hex()[:12]}"
     described = config.Config(
-        name=name, seed=settings.seed, sources=config.Sources(families="none"), verify=verify, tokens=False
+        name=name,
+        seed=settings.seed,
+        sources=config.Sources(families="none"),
+        grid=settings.grid,
+        verify=verify,
+        tokens=False,
     )
     cuda = cuda_devices() if "cuda" in verify.targets or (asked.measured and settings.target == "cuda") else ()
     with ExitStack() as stack:
@@ -144,7 +149,7 @@ def run_search(
         policy = policy_of(asked.policy, **dict(asked.options))
         env = Environment(source, policy, objective, settings, pool, journal, hear)
         ended = explore(env, search_of(asked.search))
-        walker = Walker(source, settings.seed, config.Walk(), verify, settings.strategies, pool)
+        walker = Walker(source, settings.seed, config.Walk(), verify, settings.strategies, pool, grid=settings.grid)
         found = [source, *found_by(env, walker), *_reached(env)]
         rows: list[Row] = []
         for row in compose(build, narrate(build, found)):

@@ -18,6 +18,7 @@ from stepTP.expand import in_drawn_order, legal, tried
 from stepTP.search.model import predicted_seconds
 from strategies.base import Strategy
 from strategies.catalog import StepError, parse_step, strategy
+from strategies.grid import Grid
 
 
 def predict(payload: dict[str, Any]) -> dict[str, float]:
@@ -26,7 +27,7 @@ def predict(payload: dict[str, Any]) -> dict[str, float]:
 
 
 def draw(payload: dict[str, Any]) -> dict[str, Any]:
-    """Legal steps by lot. Payload: `leir`, `target`, `seed`, `source`, `strategies`, `attempts`, `wanted`.
+    """Legal steps by lot. Payload: `leir`, `target`, `seed`, `source`, `strategies`, `attempts`, `grid`, `wanted`.
 
     Every strategy has the same chance, however many candidates it has; within one, every candidate has.
     """
@@ -78,7 +79,8 @@ class Found:
         self.counts: dict[str, int] = {}
 
     def candidates(self, kind: type[Strategy], program: Program, payload: dict[str, Any], here: str) -> list[Strategy]:
-        ordered = in_drawn_order(kind, program, payload["seed"], payload["source"], here)
+        grid = Grid.model_validate(payload["grid"])
+        ordered = in_drawn_order(kind, program, payload["seed"], payload["source"], here, grid)
         self.counts[kind.name] = len(ordered)
         return ordered
 

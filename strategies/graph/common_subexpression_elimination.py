@@ -50,17 +50,17 @@ from leir.syntax import Access, Equation, Expr, Guard, Path, Place, Program, Var
 from strategies.base import (
     BitExact,
     Fact,
+    Gridded,
     Level,
     counted,
     listed,
     path_text,
 )
+from strategies.grid import DEFAULT, Grid
 from strategies.parts import OfPart, Part, conditions_of, evaluations, part_at, why_no_part, with_nest_of
 
-COMPARED = 32  # places of one shape that candidates compare with each other
 
-
-class CommonSubexpressionElimination(OfPart):
+class CommonSubexpressionElimination(OfPart, Gridded):
     name: ClassVar[str] = "common_subexpression_elimination"
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
@@ -109,18 +109,18 @@ class CommonSubexpressionElimination(OfPart):
     places: int = Field(ge=2)
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["CommonSubexpressionElimination"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["CommonSubexpressionElimination"]:
         taken: list[list[Place]] = []  # groups of which one step takes all places
         for group in _groups(program):
             if any(_lies_in(group, larger) for larger in taken):
                 continue
             covered: set[tuple[int, Place]] = set()
-            for first in group[:COMPARED]:
+            for first in group[: grid.occurrences]:
                 assert first.within is not None
                 for before in range(1, len(first.path) + 1):
                     if (before, first) in covered:
                         continue
-                    found = _occurrences(program, first.path, first.within, before, COMPARED)
+                    found = _occurrences(program, first.path, first.within, before, grid.occurrences)
                     if len(found) < 2:
                         continue
                     run = _undisturbed(program, found)

@@ -46,8 +46,8 @@ from strategies.alike import Alike, Unlike, alike, joined
 from strategies.base import (
     BitExact,
     Fact,
+    Gridded,
     Level,
-    Strategy,
     describe_at,
     flow_preserved,
     listed,
@@ -55,6 +55,7 @@ from strategies.base import (
     statement_or_none,
 )
 from strategies.blocks import reorderable_accumulations
+from strategies.grid import DEFAULT, Grid
 from strategies.work import (
     Work,
     declared,
@@ -67,10 +68,8 @@ from strategies.work import (
     works,
 )
 
-NEAR = 4  # nests of one shape that candidates pair with each
 
-
-class TensorConcatToFuseOperators(Strategy):
+class TensorConcatToFuseOperators(Gridded):
     name: ClassVar[str] = "tensor_concat_to_fuse_operators"
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "depends"
@@ -121,7 +120,7 @@ class TensorConcatToFuseOperators(Strategy):
     axis: str
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["TensorConcatToFuseOperators"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["TensorConcatToFuseOperators"]:
         groups: dict[tuple[object, ...], list[Work]] = {}
         for work in works(program):
             if _computes(work):
@@ -130,7 +129,7 @@ class TensorConcatToFuseOperators(Strategy):
         types = dtypes(program)
         for group in groups.values():
             for number, one in enumerate(group):
-                for other in group[number + 1 : number + 1 + NEAR]:
+                for other in group[number + 1 : number + 1 + grid.alike]:
                     for axis in (*(loop.variable for loop in one.spatial), ""):
                         if isinstance(alike(one, other, axis, types), Alike):
                             yield cls(path=one.path, other=other.path, axis=axis)

@@ -33,8 +33,9 @@ from leir.analysis.types import computing_type
 from leir.edit import dtypes, enclosing, iterations_around, map_expression, replace_at, variables_of, walk_with
 from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import Access, AssignOp, DType, Equation, Expr, Guard, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, listed, path_text, statement_or_none
 from strategies.blocks import reorderable_accumulations
+from strategies.grid import DEFAULT, Grid
 from strategies.work import (
     Work,
     copy_of,
@@ -58,7 +59,7 @@ from strategies.work import (
 WORDS: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum"}
 
 
-class TensorSplitToDecoupleOperators(Strategy):
+class TensorSplitToDecoupleOperators(Gridded):
     name: ClassVar[str] = "tensor_split_to_decouple_operators"
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "depends"
@@ -113,13 +114,13 @@ class TensorSplitToDecoupleOperators(Strategy):
     at: int = Field(ge=1)
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["TensorSplitToDecoupleOperators"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["TensorSplitToDecoupleOperators"]:
         for work in works(program):
             for loop in () if reads_tensor(work, work.target) else work.loops:
                 cut = loop.variable in variables_of(work.equation.target) or work.equation.op != "="
                 if cut and loop.extent > 1:
                     power = 1 << (loop.extent - 1).bit_length() - 1
-                    sizes = dict.fromkeys((loop.extent // 2, power, 1))
+                    sizes = dict.fromkeys((loop.extent // 2, power, *(n for n in grid.cuts if n < loop.extent)))
                     yield from (cls(path=work.path, axis=loop.variable, at=at) for at in sizes)
 
     def facts(self, program: Program) -> Iterator[Fact]:

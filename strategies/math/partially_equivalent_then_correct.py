@@ -52,14 +52,14 @@ from leir.edit import (
 )
 from leir.printer import equation_text, header_text, statement_text
 from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program
-from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, listed, path_text, statement_or_none
+from strategies.grid import DEFAULT, Grid
 from strategies.joining import Joint, meeting_place, size_of
 
-MOST_NESTS = 4  # of which candidates pair any two, beside all that are alike at once
 NAMES: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum", "=": "value"}
 
 
-class PartiallyEquivalentThenCorrect(Strategy):
+class PartiallyEquivalentThenCorrect(Gridded):
     name: ClassVar[str] = "partially_equivalent_then_correct"
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "always"
@@ -124,8 +124,8 @@ class PartiallyEquivalentThenCorrect(Strategy):
     along: Path
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["PartiallyEquivalentThenCorrect"]:
-        for group in _groups(program):
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["PartiallyEquivalentThenCorrect"]:
+        for group in _groups(program, grid.alike):
             first = equation_path(program, group[0])
             assert first is not None
             for along, level in enclosing(program, first):
@@ -261,8 +261,11 @@ def _in_turn(windows: Windows) -> str:
     return listed(names)
 
 
-def _groups(program: Program) -> Iterator[tuple[Path, ...]]:
-    """Pairs of nests that may be alike, and all that are at once, each by the largest nest that holds nothing else."""
+def _groups(program: Program, most: int) -> Iterator[tuple[Path, ...]]:
+    """Pairs of nests that may be alike, of the first `most`, and all that are at once.
+
+    Each nest is the largest that holds nothing else.
+    """
     alike: dict[object, list[Path]] = {}
     for path in equation_paths(program):
         if not _is_padded(program, path):
@@ -278,7 +281,7 @@ def _groups(program: Program) -> Iterator[tuple[Path, ...]]:
             nest = nest[:-1]
         alike.setdefault(likeness, []).append(nest)
     for paths in alike.values():
-        yield from combinations(paths[:MOST_NESTS], 2)
+        yield from combinations(paths[:most], 2)
         if len(paths) > 2:
             yield tuple(paths)
 

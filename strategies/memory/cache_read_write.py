@@ -46,15 +46,15 @@ from leir.edit import (
 )
 from leir.printer import expression_text
 from leir.syntax import SCOPES, Alloc, Equation, Guard, Loop, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, path_text, statement_or_none
+from strategies.grid import DEFAULT, Grid
 from strategies.memories import WORDS, capacity, shape_text
 from strategies.staging import Staging, staged_elements, staging
 
 Side = Literal["read", "write"]
-LARGEST_BOX = {"s": 8192, "l": 256}  # elements, of the boxes that candidates propose
 
 
-class CacheReadWrite(Strategy):
+class CacheReadWrite(Gridded):
     name: ClassVar[str] = "cache_read_write"
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
@@ -85,8 +85,8 @@ class CacheReadWrite(Strategy):
     side: Side
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["CacheReadWrite"]:
-        known = tensors(program)
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["CacheReadWrite"]:
+        known, largest = tensors(program), {"s": grid.shared_box, "l": grid.local_box}
         for path, node in walk(program):
             if not isinstance(node, Loop):
                 continue
@@ -98,7 +98,7 @@ class CacheReadWrite(Strategy):
                     if not _is_nearer(known[tensor].scope, scope):
                         continue
                     elements = staged_elements(node, tensor, scope)
-                    if elements is not None and elements <= LARGEST_BOX[scope]:
+                    if elements is not None and elements <= largest[scope]:
                         yield cls(path=path, tensor=tensor, scope=scope, side=side)
 
     def facts(self, program: Program) -> Iterator[Fact]:

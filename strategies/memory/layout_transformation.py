@@ -29,12 +29,13 @@ from leir.edit import accesses, loops_around, nested, tensors_read, tensors_writ
 from leir.names import unused_tensor, variable_sequence
 from leir.printer import expression_text
 from leir.syntax import Access, Alloc, Equation, Loop, Program, Variable
-from strategies.base import BitExact, Fact, Level, Strategy, counted
+from strategies.base import BitExact, Fact, Gridded, Level, counted
+from strategies.grid import DEFAULT, Grid
 from strategies.layouts import Layout, Op, layouts_worth_trying, rewritten_alike, with_layout
 from strategies.memories import WORDS, capacity, shape_text
 
 
-class LayoutTransformation(Strategy):
+class LayoutTransformation(Gridded):
     name: ClassVar[str] = "layout_transformation"
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
@@ -61,14 +62,14 @@ class LayoutTransformation(Strategy):
     by: int
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["LayoutTransformation"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["LayoutTransformation"]:
         known = tensors(program)
         for at, statement in enumerate(program.body):
             later = {name for after in program.body[at:] for name in tensors_written(after)}
             for name in tensors_read(statement):
                 if name in later or known[name].scope != "g" or not known[name].shape:
                     continue
-                for op, axis, by in layouts_worth_trying(known[name].shape):
+                for op, axis, by in layouts_worth_trying(known[name].shape, grid):
                     yield cls(at=at, tensor=name, op=op, axis=axis, by=by)
 
     def facts(self, program: Program) -> Iterator[Fact]:

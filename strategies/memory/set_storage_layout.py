@@ -33,7 +33,8 @@ from leir.analysis.strides import stride
 from leir.edit import accesses, equation_paths, insert_at, loops_around, replace_at, statement_at
 from leir.printer import expression_text
 from leir.syntax import Alloc, Program
-from strategies.base import BitExact, Fact, Level, Strategy, counted, flow_preserved, same_loops
+from strategies.base import BitExact, Fact, Gridded, Level, counted, flow_preserved, same_loops
+from strategies.grid import DEFAULT, Grid
 from strategies.layouts import (
     Layout,
     StorageOp,
@@ -45,7 +46,7 @@ from strategies.layouts import (
 from strategies.memories import WORDS, capacity, shape_text
 
 
-class SetStorageLayout(Strategy):
+class SetStorageLayout(Gridded):
     name: ClassVar[str] = "set_storage_layout"
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
@@ -73,10 +74,10 @@ class SetStorageLayout(Strategy):
     by: int
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["SetStorageLayout"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["SetStorageLayout"]:
         for tensor in tensors(program).values():
             if tensor.role == "temporary":
-                for op, axis, by in layouts_worth_trying(tensor.shape):
+                for op, axis, by in layouts_worth_trying(tensor.shape, grid):
                     yield cls(tensor=tensor.name, op=op, axis=axis, by=by)
                 for axis, by in dict.fromkeys(folds_worth_trying(program, tensor.name)):
                     yield cls(tensor=tensor.name, op="fold", axis=axis, by=by)

@@ -28,14 +28,13 @@ from leir.edit import enclosing, iterations_around, perfect_nest, replace_at, st
 from leir.names import free_variables, substitute_each, unused_variable, variables_around
 from leir.printer import expression_text
 from leir.syntax import Alloc, Guard, Loop, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Level, Strategy, path_text
+from strategies.base import BitExact, Fact, Gridded, Level, path_text
 from strategies.blocks import block_index, guarded, tail_guard
+from strategies.grid import DEFAULT, Grid
 from strategies.openings import a_loop
 
-FACTORS = (2, 3, 4, 8, 16, 32, 64)
 
-
-class LoopSplit(Strategy):
+class LoopSplit(Gridded):
     name: ClassVar[str] = "loop_split"
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "always"
@@ -71,10 +70,10 @@ class LoopSplit(Strategy):
     factor: int = Field(ge=2)
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["LoopSplit"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["LoopSplit"]:
         for path, node in walk(program):
             if isinstance(node, Loop) and node.kind != "V":  # a vector loop is innermost: its outer part could not be
-                yield from (cls(path=path, factor=factor) for factor in FACTORS if factor < node.extent)
+                yield from (cls(path=path, factor=factor) for factor in grid.below(grid.factors, node.extent))
 
     def facts(self, program: Program) -> Iterator[Fact]:
         loop = yield from a_loop(program, self.path)

@@ -43,19 +43,18 @@ from leir.syntax import Equation, Expr, Guard, Loop, Path, Program, Stmt, Variab
 from strategies.base import (
     BitExact,
     Fact,
+    Gridded,
     Level,
-    Strategy,
     flow_preserved,
     listed,
 )
 from strategies.blocks import block_index, loops_of_nest, reorderable_accumulations, tail_guard
 from strategies.dependences import between, distance_text, independent_text
+from strategies.grid import DEFAULT, Grid
 from strategies.openings import loops_of_a_perfect_nest
 
-TILES = (4, 8, 16, 32)
 
-
-class LoopTiling(Strategy):
+class LoopTiling(Gridded):
     name: ClassVar[str] = "loop_tiling"
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "depends"
@@ -82,14 +81,14 @@ class LoopTiling(Strategy):
     inner_tile: int = Field(ge=2)
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["LoopTiling"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["LoopTiling"]:
         for path, node in walk(program):
             if not isinstance(node, Loop) or node.kind == "V":
                 continue
             for below, inner in perfect_nest(node, path)[1:]:
                 if isinstance(inner, Loop) and inner.kind != "V":
-                    tiles = [[t for t in TILES if t < loop.extent] for loop in (node, inner)]
-                    pairs = ((a, b) for a in tiles[0] for b in tiles[1] if max(a, b) <= 2 * min(a, b))
+                    tiles = [grid.below(grid.tiles, loop.extent) for loop in (node, inner)]
+                    pairs = ((a, b) for a in tiles[0] for b in tiles[1] if max(a, b) <= grid.tile_ratio * min(a, b))
                     yield from (cls(outer=path, inner=below, outer_tile=a, inner_tile=b) for a, b in pairs)
 
     def facts(self, program: Program) -> Iterator[Fact]:

@@ -20,14 +20,14 @@ from typing import ClassVar, Literal
 from leir.analysis.access import tensors
 from leir.edit import accesses, body_of, enclosing, variables_of, walk, walk_with
 from leir.syntax import Equation, Expr, Loop, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Level, Strategy, listed
+from strategies.base import BitExact, Fact, Gridded, Level, listed
+from strategies.grid import DEFAULT, Grid
 from strategies.kinds import is_of_kind, loop_at, loop_terms, with_kind
 
 COPIES = 1024  # of a body, along any path: more take seconds to compile
-WORTH_TRYING = 64  # iterations that candidates unroll at most
 
 
-class LoopUnrolling(Strategy):
+class LoopUnrolling(Gridded):
     name: ClassVar[str] = "loop_unrolling"
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "always"
@@ -53,11 +53,11 @@ class LoopUnrolling(Strategy):
     kind: Literal["unrolled", "serial"] = "unrolled"
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["LoopUnrolling"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["LoopUnrolling"]:
         for path, node in walk(program):
             if isinstance(node, Loop) and node.kind == "U":
                 yield cls(path=path, kind="serial")
-            elif isinstance(node, Loop) and node.kind == "L" and 1 < node.extent <= WORTH_TRYING:
+            elif isinstance(node, Loop) and node.kind == "L" and 1 < node.extent <= grid.unrolled:
                 yield cls(path=path)
 
     def facts(self, program: Program) -> Iterator[Fact]:

@@ -22,14 +22,15 @@ from leir.analysis.strides import stride
 from leir.edit import accesses, walk
 from leir.printer import expression_text
 from leir.syntax import Access, Equation, Guard, Loop, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Level, Strategy, counted, listed
+from strategies.base import BitExact, Fact, Gridded, Level, counted, listed
+from strategies.grid import DEFAULT, Grid
 from strategies.kinds import in_kernel, independence, is_of_kind, loop_at, loop_terms, with_kind
 
 NARROWEST, WIDEST = 2, 64  # lanes
 GPU_BYTES = 16  # of the widest access
 
 
-class LoopVectorization(Strategy):
+class LoopVectorization(Gridded):
     name: ClassVar[str] = "loop_vectorization"
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "always"
@@ -58,11 +59,11 @@ class LoopVectorization(Strategy):
     kind: Literal["vectorised", "serial"] = "vectorised"
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["LoopVectorization"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["LoopVectorization"]:
         for path, node in walk(program):
             if isinstance(node, Loop) and node.kind == "V":
                 yield cls(path=path, kind="serial")
-            elif isinstance(node, Loop) and node.kind == "L" and NARROWEST <= node.extent <= WIDEST and _only(node):
+            elif isinstance(node, Loop) and node.kind == "L" and NARROWEST <= node.extent <= grid.lanes and _only(node):
                 yield cls(path=path)
 
     def facts(self, program: Program) -> Iterator[Fact]:

@@ -55,17 +55,16 @@ from leir.syntax import (
     Stmt,
     Variable,
 )
-from strategies.base import BitExact, Fact, Level, Strategy, counted, path_text
+from strategies.base import BitExact, Fact, Gridded, Level, counted, path_text
 from strategies.blocks import block_index, guarded, loops_of_nest, reorderable_accumulations, tail_guard
+from strategies.grid import DEFAULT, Grid
 from strategies.openings import a_loop
 from strategies.work import grouping_text
 
-PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
-MOST = 1024  # parts that candidates propose
 NAMES: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum"}
 
 
-class ReductionFactorization(Strategy):
+class ReductionFactorization(Gridded):
     name: ClassVar[str] = "reduction_factorization"
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "depends"
@@ -99,10 +98,10 @@ class ReductionFactorization(Strategy):
     parts: int = Field(ge=2)
 
     @classmethod
-    def candidates(cls, program: Program) -> Iterator["ReductionFactorization"]:
+    def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["ReductionFactorization"]:
         for path, node in walk(program):
             if isinstance(node, Loop) and node.kind in ("L", "U") and node.extent > 1:
-                sizes = [n for n in PARTS if n < node.extent] + [node.extent] * (node.extent <= MOST)
+                sizes = grid.below(grid.parts, node.extent) + [node.extent] * (node.extent <= grid.lone_terms)
                 for tensor in dict.fromkeys(e.target.tensor for _, e in _reductions(node)):
                     yield from (cls(path=path, tensor=tensor, parts=parts) for parts in sizes)
 

@@ -27,6 +27,7 @@ from stepTP.records import (
     TrajectoryRow,
     read_rows,
 )
+from strategies.grid import Grid
 from tests.stepTP.fakes import FakePool
 
 CONFIG = parse_config(
@@ -161,6 +162,18 @@ def test_a_full_disk_loses_nothing(built: Path, tmp_path: Path, monkeypatch: pyt
 def test_another_configuration_is_refused(built: Path) -> None:
     other = CONFIG.model_copy(update={"seed": 4})
     with pytest.raises(RunError, match=r"seed: 3, now 4"):
+        pipeline.build(other, built)
+
+
+def test_the_grid_of_a_build_is_that_of_its_steps(built: Path, tmp_path: Path) -> None:
+    def factors(folder: Path) -> set[int]:
+        rows = (row for row in read_rows(folder / "steps.jsonl") if isinstance(row, StepRow))
+        return {row.args["factor"] for row in rows if row.strategy == "loop_split"}
+
+    other = CONFIG.model_copy(update={"grid": Grid(factors=(5, 7))})
+    pipeline.build(other, tmp_path / "run", workers=2)
+    assert factors(tmp_path / "run") == {5, 7} and not factors(built) & {5, 7}
+    with pytest.raises(RunError, match=r"grid: None, now \{'factors': \[5, 7\]\}"):
         pipeline.build(other, built)
 
 

@@ -249,6 +249,15 @@ def test_candidates_are_judged(steptp: Steptp, double: Path) -> None:
     assert legal == [c for c in found if c["legal"]] and all(c["state_id"] for c in legal)
 
 
+def test_candidates_are_of_the_grid_of_a_configuration(steptp: Steptp, double: Path, tmp_path: Path) -> None:
+    config = tmp_path / "grid.yaml"
+    config.write_text("name: grid\ngrid: {factors: [3]}\n")
+    found = steptp.json("candidates", double, "--strategy", "loop_split", "--config", config)
+    assert [c["args"]["factor"] for c in found] == [3, 3] and all(c["legal"] for c in found)
+    config.write_text("name: grid\ngrid: {factors: [0]}\n")
+    assert "grid.factors.0" in steptp.fails("candidates", double, "--config", config)
+
+
 def test_apply_takes_a_step(steptp: Steptp, double: Path) -> None:
     step = ("--strategy", "loop_split", "--args", '{"path": [0], "factor": 2}')
     after = "in A_{4,6};out C_{4,6};\nL^{2,2,6}_{i,k,j}[C_{i*2+k,j}=A_{i*2+k,j}*2.0;]\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stepTP.config import Config, ConfigError, config_hash, load_config, parse_config
+from stepTP.config import Config, ConfigError, config_hash, deciding, load_config, parse_config
 from stepTP.pipeline import chosen_strategies
 
 
@@ -37,6 +37,12 @@ def test_defaults_fill_what_is_not_said() -> None:
         ("name: a\nsources: {families: []}", "c.yaml:2: sources.families: tuple should have at least 1 item"),
         ("name: a\nwalk: {strategies: []}", "c.yaml:2: walk.strategies: tuple should have at least 1 item"),
         ("name: a\nfilter: {caps: {loop_split: -1}}", "c.yaml:2: filter.caps.loop_split: input should be greater"),
+        ("name: a\ngrid: {factor: [2]}", "c.yaml:2: grid.factor: unknown key: did you mean 'factors'?"),
+        ("name: a\ngrid:\n  factors:\n    - 1", "c.yaml:4: grid.factors.0: input should be greater than or equal to 2"),
+        ("name: a\ngrid: {tiles: [8, 4]}", "c.yaml:2: grid.tiles: value error, sizes stand in ascending order"),
+        ("name: a\ngrid: {parts: [2, 2]}", "c.yaml:2: grid.parts: value error, sizes stand in ascending order"),
+        ("name: a\ngrid: {pads: 4}", "c.yaml:2: grid.pads: input should be a valid tuple, found 4"),
+        ("name: a\ngrid: {lanes: 128}", "c.yaml:2: grid.lanes: input should be less than or equal to 64, found 128"),
         ("name: " + "[" * 10_000, "c.yaml: nests too deep"),
         ("name: a\nsources: {families: some}", "c.yaml:2: sources.families: input should be a valid tuple"),
     ],
@@ -59,6 +65,15 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_the_hash_follows_what_is_said() -> None:
     assert config_hash(parse_config("name: a")) == config_hash(parse_config("seed: 0\nname: a"))
     assert config_hash(parse_config("name: a")) != config_hash(parse_config("name: a\nseed: 1"))
+
+
+def test_a_grid_that_is_the_default_changes_no_run() -> None:
+    plain, same = parse_config("name: a"), parse_config("name: a\ngrid: {factors: [2, 3, 4, 8, 16, 32, 64]}")
+    other = parse_config("name: a\ngrid: {factors: [2, 5], divisors: true}")
+    assert deciding(plain) == deciding(same) and "grid" not in deciding(plain)
+    assert deciding(other) == {**deciding(plain), "grid": {"factors": [2, 5], "divisors": True}}
+    assert config_hash(plain) == config_hash(same) != config_hash(other)
+    assert Config.model_validate(deciding(other)).grid == other.grid
 
 
 BUILDS = [file for file in sorted((Path(__file__).parents[2] / "configs").glob("*.yaml")) if file.name != "search.yaml"]

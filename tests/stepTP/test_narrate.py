@@ -29,6 +29,7 @@ from stepTP.records import FactRecord, Step, row_id
 from stepTP.tokens import count_tokens
 from strategies.base import Refused
 from strategies.catalog import names, parse_step
+from strategies.grid import DEFAULT
 from tests.programs import random_text
 
 SOFTMAX = """in A_{16,512};out C_{16,512};
@@ -57,13 +58,14 @@ def context_of(step: dict[str, Any]) -> Context:
         after=step["after"],
         others=tuple(Step(**other) for other in step["others"]),
         refused=tuple(refused),
+        grid=DEFAULT,
     )
 
 
 def steps_of(text: str, seed: int = 0, per_strategy: int = 3) -> list[dict[str, Any]]:
     """Legal steps of a program as `explain` takes them."""
     asked = {"leir": text, "seed": seed, "source": "test", "strategies": list(names()), "per_strategy": per_strategy}
-    found = expand({**asked, "attempts": 8, "wanted": None, "always": [], "earlier": [], "back": []})
+    found = expand({**asked, "attempts": 8, "wanted": None, "always": [], "grid": {}, "earlier": [], "back": []})
     refused = [{"strategy": r["strategy"], "args": r["args"], "fact": r["facts"][-1]} for r in found["refusals"]]
 
     def step(data: dict[str, Any]) -> dict[str, Any]:
@@ -72,6 +74,7 @@ def steps_of(text: str, seed: int = 0, per_strategy: int = 3) -> list[dict[str, 
     return [
         {
             "id": row_id(text, s["leir"], str(seed)),
+            "grid": {},
             "before": text,
             "step": step(s),
             "bit_exact": s["bit_exact"],
@@ -154,6 +157,7 @@ def one_step(text: str, call: str) -> dict[str, Any]:
         "after": to_text(applied.program),
         "others": [],
         "refused": [],
+        "grid": {},
         "count_tokens": "none",
     }
 
@@ -288,7 +292,7 @@ def test_sentences_are_clean(explained: list[tuple[dict[str, Any], str]]) -> Non
 def test_what_a_step_makes_possible(text: str, step: str, expected: str | None) -> None:
     before, taken = parse(text), parse_call(step)
     after = parse_step(taken.model_dump()).apply(before).program
-    found = next_step("key", before, after, taken, changes(to_text(before), to_text(after)))
+    found = next_step("key", before, after, taken, changes(to_text(before), to_text(after)), DEFAULT)
     assert (found and call_text(found)) == expected
     if found:
         parse_step(found.model_dump()).apply(after)
@@ -310,9 +314,8 @@ def test_a_loop_that_moved_makes_no_new_step(text: str, step: str, known: str) -
     before, taken = parse(text), parse_call(step)
     after = parse_step(taken.model_dump()).apply(before).program
     lines = changes(to_text(before), to_text(after))
-    assert known not in {
-        call_text(found) for key in map(str, range(8)) if (found := next_step(key, before, after, taken, lines))
-    }
+    steps = [next_step(str(key), before, after, taken, lines, DEFAULT) for key in range(8)]
+    assert known not in {call_text(found) for found in steps if found}
     parse_step(parse_call(known).model_dump()).apply(after)
 
 

@@ -21,6 +21,7 @@ from stepTP.search.protocol import Budget, Settings, Spent
 from stepTP.search.run import leir_source, tree_of
 from stepTP.verify.progress import Answered
 from stepTP.walk import Reached, VerifiedStep, Walker
+from strategies.grid import Grid
 from tests.stepTP.standin import standin
 
 STRATEGIES = ("loop_binding", "loop_fusion", "loop_parallelization", "loop_reorder", "loop_split", "loop_unrolling")
@@ -95,6 +96,24 @@ def test_every_search_with_every_policy_keeps_to_its_budget_and_is_deterministic
                 assert all(n.verification for n in env.nodes[1:])
                 trees.append(tree_of(env))
             assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize("policy", OFFLINE)
+def test_every_policy_proposes_of_the_grid(policy: str) -> None:
+    settings = Settings(("loop_split",), Budget(evaluations=4), grid=Grid(factors=(5,)))
+    env = Environment(leir_source("x", MAP), policy_of(policy), Predicted(), settings, Here())
+    explore(env, search_of("bfs"))
+    taken = [node.taken.step.args for node in env.nodes if node.taken]
+    assert taken and {args["factor"] for args in taken} == {5}
+    assert settings.described()["grid"] == {"factors": [5]} and "grid" not in Settings(STRATEGIES).described()
+
+
+def test_a_goal_searches_the_grid_of_its_walk() -> None:
+    walker = Walker(
+        leir_source("x", MAP), 0, config.Walk(), config.Verify(), ("loop_split",), Here(), grid=Grid(factors=(5,))
+    )
+    steps = [item for item in seek(walker, Goal(evaluations=4, target="llvm")) if isinstance(item, VerifiedStep)]
+    assert steps and {step.taken.step.args["factor"] for step in steps} == {5}
 
 
 def test_another_seed_gives_another_tree() -> None:

@@ -13,6 +13,7 @@ from stepTP.records import ProgramRow, RefusalRow, RejectedRow, SourceRecord
 from stepTP.structure import structure
 from stepTP.verify.pool import Failure
 from stepTP.walk import BATCH, EXPAND, VERIFY, Check, VerifiedStep, Walker, verify_all, walk
+from strategies.grid import Grid
 from tests.stepTP.fakes import VERDICT
 
 LEIR = "in A_{6,8};out C_{6,8};\nL^{6,8}_{i,j}[D_{i,j}=A_{i,j}*2.0;]\nL^{6,8}_{i,j}[C_{i,j}=D_{i,j}+1.0;]\n"
@@ -208,6 +209,13 @@ def test_a_walk_opens_with_steps_that_others_need() -> None:
         opened = max(paths, key=len)
         lengths[2 if opened[:2] == ["loop_reorder"] * 2 else int(opened[:1] == ["loop_reorder"])] += 1
     assert min(lengths[n] for n in range(3)) >= 1
+
+
+def test_steps_are_of_the_grid() -> None:
+    settings = config.Walk(depth=2, per_strategy=4)
+    walker = Walker(SOURCE, 0, settings, config.Verify(), ("loop_split",), Jobs(), grid=Grid(factors=(5,)))
+    taken = [item.taken.step.args for item in walk(walker) if isinstance(item, VerifiedStep) and not item.undoes]
+    assert taken and {args["factor"] for args in taken} == {5}
 
 
 def test_refusals_carry_their_facts() -> None:

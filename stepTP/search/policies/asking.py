@@ -19,6 +19,7 @@ def asked(env: Environment, node: Node) -> dict[str, Any]:
         "source": env.source.id,
         "strategies": list(settings.strategies),
         "attempts": settings.attempts,
+        "grid": settings.grid.chosen(),
         "wanted": 2 * settings.width,  # some lead to states that are known
     }
 
