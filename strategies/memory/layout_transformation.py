@@ -6,8 +6,8 @@
 The layouts are those of set_storage_layout: two dimensions swapped, one split in blocks, two merged, or one padded. The
 copy stands at the program's top level, ahead of the statement named, and every read from there on uses it.
 
-Legal when: the tensor is in global memory, is read from that statement on, and is written no more. A split must divide,
-and a pad must grow, so that the copy fills what is read.
+Legal when: the tensor is in global memory, is read from that statement on, and is written no more. A pad must grow.
+That nothing reads what a last block or a pad has beyond the tensor, where nothing is written, is proved again.
 
 Pays when: the reads then run along memory, often enough to be worth the one pass of the copy, or a row of padding keeps
 them aligned. A weight that every step reads is the usual case.
@@ -86,8 +86,6 @@ class LayoutTransformation(Gridded):
         yield Fact("source-is-unchanged", not writes, f"{self.tensor} {does} from ({self.at}) on")
         layout = self._layout(tensor)
         why = layout.why_not()
-        if not why and self.op == "split" and tensor.shape[self.axis] % self.by:
-            why = f"blocks of {self.by} do not divide {tensor.shape[self.axis]} elements"
         if not why and self.op == "pad" and self.by < 0:
             why = "a copy has at least the elements of its source"
         yield Fact("layout-fits-the-shape", not why, why or layout.map_text())

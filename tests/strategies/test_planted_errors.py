@@ -159,7 +159,6 @@ PLANTED = (
     Planted("set_storage_layout", "the size is not looked at", "size <= most, room", "True, room"),
     Planted("layout_transformation", "the copy is not in the new layout", "layout.moved(far, ranges)), ", "far), "),
     Planted("layout_transformation", "writes after the copy are not looked for", "not writes, f", "True, f"),
-    Planted("layout_transformation", "blocks need not divide", "tensor.shape[self.axis] % self.by:", "False:"),
     Planted("precompute_indices", "the table is filled for the wrong loops", "variable_sequence(), strict=False))\n        own", "reversed([n for n, _ in zip(variable_sequence(), table.loops)])))\n        own"),
     Planted("precompute_indices", "the table is one short", "loop.first + loop.extent for loop", "loop.extent for loop"),
     Planted("precompute_indices", "a guard of one place goes with the table", "all(part in other for other in others)", "True"),
