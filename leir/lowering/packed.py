@@ -40,6 +40,7 @@ class Packed:
         known = _kept.pop(self._key, None)
         self._memory = tvm.runtime.empty(host.shape, "uint8", device) if known is None else known
         self._memory.copyfrom(host)
+        device.sync()  # a copy may return before its last bytes are there, and other streams do not wait for it
         self.addresses = [self._memory.data_ptr() + place for place in self._places]
 
     def take_back(self) -> list[Array]:
