@@ -3,6 +3,7 @@
 TVM's passes look twice or more at a condition and at conditions that are compared; the code for a floor division of
 open sign, and for rounding to bf16, has its operands several times. Nested in each other, the work multiplies with each
 level. So no more than `LEVELS` are left in one expression: what lies deeper is computed into a temporary first.
+`is_rising` and `may_cancel` say what else TVM's passes want written otherwise.
 """
 
 from collections.abc import Mapping

@@ -33,7 +33,9 @@ Nothing is rounded where all operands are exact multiples of a power of two g = 
 significant bits of the type: small integers are exact in any order, and a program that uses nothing else must be exact.
 Where such a value meets another one, or an operation leaves the multiples of g, the roundings that the operations on
 the way may take count again: written otherwise, the expression rounds there. They are remembered through temporaries
-that are stored to, which could stand in the expression themselves, but not of accumulations, which could not.
+that are stored to, which could stand in the expression themselves, but not of accumulations, which could not. A form
+that distributes several factors of a product has larger terms than M says; in programs of the source families these are
+exact too (`tests/stepTP/test_verify_grid.py` counts them).
 A value beyond the largest number of its type has no bound, nor has a sum that some order takes there: the terms of one
 sign add up to (|x| + M) / 2 at most. An exact infinity has the error 0.
 """
