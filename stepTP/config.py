@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from stepTP.search import OFFLINE, SEARCHES
 from strategies.grid import Grid
 
 Target = Literal["llvm", "cuda"]
@@ -94,6 +95,22 @@ class Search(_Section):
     width: int = Field(default=2, ge=1, le=1000)
     depth: int = Field(default=10, ge=1, le=64)
     attempts: int = Field(default=3, ge=1, le=1000)
+
+    @field_validator("search")
+    @classmethod
+    def _is_a_search(cls, name: str) -> str:
+        return _one_of(name, SEARCHES, "search")
+
+    @field_validator("policy")
+    @classmethod
+    def _is_a_policy(cls, name: str) -> str:
+        return _one_of(name, OFFLINE, "policy that needs nothing else")
+
+
+def _one_of(name: str, known: tuple[str, ...], what: str) -> str:
+    if name not in known:
+        raise ValueError(f"there is no such {what}: choose of {', '.join(known)}")
+    return name
 
 
 class Filter(_Section):

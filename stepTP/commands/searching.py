@@ -1,5 +1,6 @@
 """The command that searches: steps from one program to a fast one."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,26 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stepTP.commands.show import InputError, Json, Target, name_of, print_json, print_table, read_text, require_place
+from stepTP.search import OFFLINE, SEARCHES
 
 if TYPE_CHECKING:
     from stepTP.search.env import Environment
     from stepTP.search.run import Outcome
-
-
-class Search(StrEnum):
-    beam = "beam"
-    bfs = "bfs"
-    chain = "chain"
-    dfs = "dfs"
-    greedy = "greedy"
-    mcts = "mcts"
-
-
-class Policy(StrEnum):
-    cost_model = "cost_model"
-    heuristic = "heuristic"
-    llm = "llm"
-    random = "random"
 
 
 class Show(StrEnum):
@@ -36,10 +22,21 @@ class Show(StrEnum):
     cuda = "cuda"
 
 
+def _one_of(help: str, known: Sequence[str]) -> Any:
+    """An option whose values are names of modules."""
+
+    def checked(name: str) -> str:
+        if name not in known:
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}.")
+        return name
+
+    return typer.Option(help=help, metavar=f"<{'|'.join(known)}>", callback=checked)
+
+
 def search(
     file: Annotated[str, typer.Argument(help="A LEIR program, or a PyTorch file (.py); - reads LEIR.")],
-    search: Annotated[Search, typer.Option(help="What chooses the states to expand.")] = Search.beam,
-    policy: Annotated[Policy, typer.Option(help="What proposes steps.")] = Policy.heuristic,
+    search: Annotated[str, _one_of("What chooses the states to expand.", SEARCHES)] = "beam",
+    policy: Annotated[str, _one_of("What proposes steps.", sorted((*OFFLINE, "llm")))] = "heuristic",
     target: Annotated[Target, typer.Option(help="What the program is made fast for.")] = Target.llvm,
     measure: Annotated[bool, typer.Option("--measure", help="Time states, not only predict them.")] = False,
     budget: Annotated[int, typer.Option(help="States that may be evaluated.", min=1)] = 100,
@@ -79,7 +76,7 @@ def search(
     if measure and target is Target.cuda and not cuda_devices():
         raise InputError(f"{file}: no CUDA device here: leave --measure out, or give --target llvm")
     options: dict[str, Any] = {}
-    if policy is Policy.llm:
+    if policy == "llm":
         batch = requests is not None or replies is not None
         if not model or bool(endpoint) == batch or (requests is None) != (replies is None):
             raise InputError("--policy llm: give --model NAME, and --endpoint URL or --requests FILE --replies FILE")
@@ -97,7 +94,7 @@ def search(
         depth=depth,
         grid=grid,
     )
-    asked = Asked(_source(file), search.value, policy.value, settings, measure, tuple(options.items()))
+    asked = Asked(_source(file), search, policy, settings, measure, tuple(options.items()))
     folder = out or Path("runs") / f"search-{asked.source.id}"
     with _Table() as table:
         found = run_search(asked, folder, workers, table.update)
@@ -106,7 +103,7 @@ def search(
         from stepTP.manifest import write_whole
         from stepTP.search.plot import plot as draw
 
-        write_whole(plot, draw(env, f"{name_of(file)}: {search.value}, {policy.value}").encode())
+        write_whole(plot, draw(env, f"{name_of(file)}: {search}, {policy}").encode())
     if json:
         from stepTP.search.run import tree_of
 

@@ -1,20 +1,28 @@
 """Search over steps: an environment, policies that propose, searches that choose; README.md shows the whole.
 
 A policy is one module of `policies/` with a class `POLICY`; a search is one module of `searches/` with a function
-`search`.
+`search`. A module that is there is known, by its name.
 """
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepTP.search.env import Environment
     from stepTP.search.protocol import Policy
 
-SEARCHES = ("beam", "bfs", "chain", "dfs", "greedy", "mcts")
-POLICIES = ("cost_model", "heuristic", "llm", "random", "scripted")
-OFFLINE = ("cost_model", "heuristic", "random")  # that need nothing but the program
+
+def _modules(folder: str) -> tuple[str, ...]:
+    """The names of a folder's modules, sorted; none is loaded."""
+    return tuple(sorted(module.name for module in iter_modules([str(Path(__file__).with_name(folder))])))
+
+
+SEARCHES = _modules("searches")
+POLICIES = _modules("policies")
+OFFLINE = tuple(name for name in POLICIES if name not in ("llm", "scripted"))  # that need nothing but the program
 
 
 def search_of(name: str) -> "Callable[[Environment], None]":

@@ -37,6 +37,11 @@ def test_defaults_fill_what_is_not_said() -> None:
         ("name: a\nsources: {families: []}", "c.yaml:2: sources.families: tuple should have at least 1 item"),
         ("name: a\nwalk: {strategies: []}", "c.yaml:2: walk.strategies: tuple should have at least 1 item"),
         ("name: a\nfilter: {caps: {loop_split: -1}}", "c.yaml:2: filter.caps.loop_split: input should be greater"),
+        (
+            "name: a\nsearch: {search: bem}",
+            "c.yaml:2: search.search: value error, there is no such search: choose of beam",
+        ),
+        ("name: a\nsearch:\n  policy: llm", "c.yaml:3: search.policy: value error, there is no such policy that needs"),
         ("name: a\ngrid: {factor: [2]}", "c.yaml:2: grid.factor: unknown key: did you mean 'factors'?"),
         ("name: a\ngrid:\n  factors:\n    - 1", "c.yaml:4: grid.factors.0: input should be greater than or equal to 2"),
         ("name: a\ngrid: {tiles: [8, 4]}", "c.yaml:2: grid.tiles: value error, sizes stand in ascending order"),

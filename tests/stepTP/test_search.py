@@ -10,7 +10,7 @@ import pytest
 
 from stepTP import config
 from stepTP.records import Step
-from stepTP.search import OFFLINE, SEARCHES, policy_of, search_of
+from stepTP.search import OFFLINE, POLICIES, SEARCHES, policy_of, search_of
 from stepTP.search.env import Environment, explore
 from stepTP.search.goal import Goal, seek
 from stepTP.search.journal import Journal, JournalError, done
@@ -96,6 +96,14 @@ def test_every_search_with_every_policy_keeps_to_its_budget_and_is_deterministic
                 assert all(n.verification for n in env.nodes[1:])
                 trees.append(tree_of(env))
             assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize(("folder", "known"), [("searches", SEARCHES), ("policies", POLICIES)])
+def test_a_module_of_its_folder_is_all_that_a_search_or_a_policy_needs(folder: str, known: tuple[str, ...]) -> None:
+    files = (Path(__file__).parents[2] / "stepTP/search" / folder).glob("[a-z]*.py")
+    assert list(known) == sorted(file.stem for file in files)
+    for name in known:
+        assert callable(search_of(name)) if folder == "searches" else policy_of(name).name == name
 
 
 @pytest.mark.parametrize("policy", OFFLINE)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stepTP.records import RejectedRow, StepRow, read_rows
-from stepTP.search import run
+from stepTP.search import OFFLINE, SEARCHES, run
 from stepTP.search.journal import done
 from stepTP.verify.pool import Failure
 from tests.stepTP.standin import standin
@@ -72,6 +72,11 @@ def test_what_cannot_be_used_is_told_in_a_line(
     monkeypatch.setattr("stepTP.verify.devices.cuda_devices", lambda: ())
     assert message in steptp.fails("search", *arguments)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["map.leir"]
+
+
+def test_help_names_all_that_there_is(steptp: Steptp) -> None:
+    _, told, _ = steptp("search", "--help")
+    assert f"<{'|'.join(SEARCHES)}>" in told and f"<{'|'.join(sorted((*OFFLINE, 'llm')))}>" in told
 
 
 @pytest.mark.usefixtures("no_pool")

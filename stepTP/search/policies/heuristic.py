@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from stepTP.search.asking import asked, noted, offers, together
 from stepTP.search.env import Environment
-from stepTP.search.policies.asking import asked, noted, offers, together
 from stepTP.search.protocol import Node, Offer
 
 _PLANS = "stepTP.search.experts.plans"

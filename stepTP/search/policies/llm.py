@@ -21,9 +21,9 @@ from stepTP.answer import NotAnAnswer, read_answer
 from stepTP.chat import ChatError, Endpoint
 from stepTP.prompt import catalog_text, prompt
 from stepTP.records import Step
+from stepTP.search.asking import asked, offers, together
 from stepTP.search.env import Environment
 from stepTP.search.journal import done, key_of
-from stepTP.search.policies.asking import asked, offers, together
 from stepTP.search.protocol import Move, Node, Offer, Spent
 from stepTP.walk import Refusal
 

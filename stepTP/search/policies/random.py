@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stepTP.search.asking import asked, offers
 from stepTP.search.env import Environment
-from stepTP.search.policies.asking import asked, offers
 from stepTP.search.protocol import Node, Offer
 
 
