@@ -7,13 +7,13 @@ that holds only where it must.
 
 from collections.abc import Callable, Mapping
 
+from leir.analysis.types import NEGATED
 from leir.syntax import Access, Binary, Call, Cast, Expr, Integer, Select, Unary, Variable
 
 Names = Mapping[str, str]  # loop variable -> its name in the set
 Interval = tuple[float, float]  # both ends belong to it; integers, or infinite
 Atoms = Callable[[Expr], str | None]  # opaque integer expression -> a dimension that stands for its value
 
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 UNBOUNDED: Interval = (-float("inf"), float("inf"))
 
 
@@ -114,7 +114,7 @@ def condition(
         case Binary("<" | "<=" | ">" | ">=" | "==" | "!=" as op, left, right):
             a, b = affine(left, names, atoms), affine(right, names, atoms)
             if a is not None and b is not None:
-                shown = op if holds else _NEGATED[op]
+                shown = op if holds else NEGATED[op]
                 return f"{a} {'=' if shown == '==' else shown} {b}"
         case _:
             text = affine(expression, names, atoms)

@@ -38,6 +38,7 @@ from leir.syntax import (
 )
 
 COMPARISONS: tuple[BinaryOp, ...] = ("<", "<=", ">", ">=", "==", "!=")
+NEGATED: dict[BinaryOp, BinaryOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 INTEGERS: tuple[DType, ...] = ("i8", "i32", "i64")
 _LADDER: tuple[DType, ...] = ("bool", "i8", "i32", "i64", "f32", "f64")
 _EVERY_FLOAT = 256  # the integers up to it are numbers of every float type

@@ -11,9 +11,10 @@ from typing import assert_never
 from leir.analysis import elementary, intervals
 from leir.analysis.box import moving
 from leir.analysis.intervals import Range, convert, everything, join, span
+from leir.analysis.matching import MIRRORED
 from leir.analysis.maxima import is_term_of_maximum
 from leir.analysis.spelling import same_spelling
-from leir.analysis.types import COMPARISONS, Weak, computing_type, is_float, promote, strong, type_of
+from leir.analysis.types import COMPARISONS, NEGATED, Weak, computing_type, is_float, promote, strong, type_of
 from leir.edit import accesses, enclosing, expressions, statement_at, walk
 from leir.printer import expression_text
 from leir.syntax import (
@@ -44,9 +45,6 @@ class NotYet(Exception):
 
 
 Known = dict[Expr, Range]  # what conditions and loops around an expression say about its parts
-
-_NEGATED: dict[BinaryOp, BinaryOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-_MIRRORED: dict[BinaryOp, BinaryOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +178,10 @@ def refine(
                 return known
             return refine(refine(known, left, holds, table, path, unstable), right, holds, table, path, unstable)
         case Binary("<" | "<=" | ">" | ">=" | "==" | "!=" as op, left, right):
-            effective = op if holds else _NEGATED[op]
+            effective = op if holds else NEGATED[op]
             ordered = holds == (op != "!=")  # NaN makes every comparison false but !=
             first = _narrowed(known, left, effective, right, ordered, table, path, unstable)
-            return _narrowed(first, right, _MIRRORED[effective], left, ordered, table, path, unstable)
+            return _narrowed(first, right, MIRRORED.get(effective, effective), left, ordered, table, path, unstable)
         case _:
             return known
 

@@ -19,7 +19,7 @@ from tvm.ir import Expr as TirExpr
 
 from leir.analysis.access import dtype_interval
 from leir.analysis.affine import interval
-from leir.analysis.types import COMPARISONS, Weak, is_float, promote, strong, type_of
+from leir.analysis.types import COMPARISONS, NEGATED, Weak, is_float, promote, strong, type_of
 from leir.lowering import bf16
 from leir.lowering.functions import call
 from leir.lowering.names import TIR_TYPES, Names
@@ -56,8 +56,6 @@ _BINARY: dict[str, Callable[[TirExpr, TirExpr], TirExpr]] = {
     "<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ,
     "max": tirx.Max, "min": tirx.Min,
 }  # fmt: skip
-
-_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +265,8 @@ class _Lowering:
                 return _Value(truncated(op, a, b), dtype)
         if expression is self.accumulation and not is_float(dtype) and self.names.target != "script":
             return _Value(wrapping(op, a, b), dtype)
-        if op in _OPPOSITE and self.names.target != "script" and may_cancel(expression):
-            result = tirx.Not(_BINARY[_OPPOSITE[op]](a, b))
+        if op in ("<", "<=", ">", ">=") and self.names.target != "script" and may_cancel(expression):
+            result = tirx.Not(_BINARY[NEGATED[op]](a, b))
         else:
             result = different(a, b) if op == "!=" else _BINARY[op](a, b)
         return _Value(result, "bool" if op in COMPARISONS else dtype)
