@@ -1,18 +1,16 @@
 """One pass over the terms of a row of an attention: the registers of the row, and what each score does to them."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from leir.analysis.attention import Attention, Inner
-from leir.analysis.types import computing_type, promote, strong, type_of
+from leir.analysis.types import computing_type, identity, promote, strong, type_of
 from leir.edit import dtypes, map_expression, nested, with_operands
 from leir.names import tensor_names, tensor_sequence
 from leir.syntax import (
     MINUS_INFINITY,
     Access,
     Alloc,
-    AssignOp,
     Binary,
     Call,
     DType,
@@ -28,8 +26,6 @@ from leir.syntax import (
     operands,
 )
 from strategies.blocks import iteration_number
-
-IDENTITIES: dict[AssignOp, Expr] = {"+=": Real(0.0), "*=": Real(1.0), "max=": MINUS_INFINITY, "min=": Real(math.inf)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +191,7 @@ def _computed(inner: tuple[Inner, ...], own: Registers) -> Iterator[Stmt]:
     for each in inner:
         register, op = own.inner[each.access], each.equation.op
         yield own.alloc(register.tensor)
-        yield Equation(register, "=", IDENTITIES[op])
+        yield Equation(register, "=", identity(op, own.dtype))
         term = equation(register, op, _with_registers(each.value, own))
         yield from nested(each.levels, (*_computed(each.inner, own), term))
 

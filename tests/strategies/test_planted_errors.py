@@ -316,7 +316,7 @@ SHARED = (
     ("strategies.passes", '_divisor', 'return map_expression(', 'return own.total or map_expression(', ("flashattention_wo_tiling",)),
     ("strategies.passes", 'row_of', 'if found.weights.total is not None else result', 'if False else result', ("flashattention_wo_tiling",)),
     ("strategies.passes", 'row_of', 'ends.append(Equation(statistic.access, "=", register))', 'pass', ("flashattention_wo_tiling",)),
-    ("strategies.passes", '_computed', '        yield Equation(register, "=", IDENTITIES[op])\n', '', ("flashattention_wo_tiling",)),
+    ("strategies.passes", '_computed', '        yield Equation(register, "=", identity(op, own.dtype))\n', '', ("flashattention_wo_tiling",)),
     ("leir.analysis.softmax", "prove_same_terms", "wrong is not None", "False", ("online_softmax",)),
     ("leir.analysis.running", "_why_no_chain", "not starts.nowhere(goes_on)", "False", ("normal_loop_summation_on_exp_to_prefix_summation_on_exp",)),
     ("leir.analysis.running", "_why_no_chain", "not continues.always(goes_on)", "False", ("normal_loop_summation_on_exp_to_prefix_summation_on_exp",)),
