@@ -198,6 +198,25 @@ def test_500_jobs_with_faults_give_the_same_results_for_any_number_of_workers(wo
     assert after < before + (8 << 20)
 
 
+@pytest.mark.slow
+def test_10_000_jobs_leave_memory_flat() -> None:
+    """Of the workers and of this process, and no file more is open. In the first half, some jobs kill their workers."""
+    seen: list[tuple[int, int, int]] = []
+    with Pool(workers=2, timeout_s=20.0) as pool:
+        for thousand in range(10):
+            tasks = ["abort" if thousand < 5 and n % 500 == 250 else "double" for n in range(1000)]
+            futures = [pool.submit(FAULTS + task, {"x": n}, near=str(n % 7)) for n, task in enumerate(tasks)]
+            results = [future.result(timeout=120) for future in futures]
+            assert all(result == 2 * n for n, result in enumerate(results) if tasks[n] == "double")
+            assert sum(isinstance(result, Failure) for result in results) == tasks.count("abort")
+            largest = max(resident(process) for process in pids(pool, 2))
+            seen.append((largest, resident(os.getpid()), len(list(Path("/proc/self/fd").iterdir()))))
+    print(*(f"{worker >> 10} KiB, {own >> 10} KiB, {files} files" for worker, own, files in seen), sep="\n")
+    assert seen[-1][0] < seen[5][0] + (4 << 20)
+    assert seen[-1][1] < seen[1][1] + (8 << 20)
+    assert seen[-1][2] <= seen[1][2] + 1
+
+
 def pids(pool: Pool, workers: int) -> list[int]:
     futures = [pool.submit(FAULTS + "process_id", {"seconds": 0.2}) for _ in range(workers)]
     return [future.result(timeout=60) for future in futures]
