@@ -227,7 +227,9 @@ def _positive(view: View, form: Form) -> Fact:
         if bounds.nan or bounds.low <= 0:
             return Fact("arguments-are-positive", False, f"{text}, and may not be positive")
         shown.append(text)
-    return Fact("arguments-are-positive", True, "; ".join(shown) or "none has to be: the identity holds for any sign")
+    return Fact(
+        "arguments-are-positive", True, "; ".join(shown) or "none has to be, as the identity holds for any sign"
+    )
 
 
 def _normal(view: View, form: Form) -> Fact:

@@ -335,6 +335,14 @@ def term_around(part: Part) -> tuple[int, Expr]:
     return number, part.chain[number]
 
 
+def terms_around(part: Part) -> tuple[Expr, ...]:
+    """The terms of the sum in which a part stands, their signs left out; its own, where it stands in none."""
+    number = len(part.chain) - 1
+    while number > 0 and _is_sum(part.chain[number - 1]):
+        number -= 1
+    return tuple(term.operand if isinstance(term, Unary) else term for term in _terms(part.chain[number]))
+
+
 def other_products(part: Part) -> tuple[Expr, ...]:
     """The other terms of the sum in which a part's term stands, those that are products or quotients."""
     number, _ = term_around(part)

@@ -66,7 +66,9 @@ def state(context: Context) -> tuple[Form, ...]:
         (Part(f"The program computes {outs} from {ins} in {nests} and {iterations}. {first.sentence()}"), *rest, use),
         (Part(f"From {ins}, {nests} {'leads' if len(numbers.nests) == 1 else 'lead'} to {outs}. {first.sentence()}"),
          *rest, Part(f"In all, {iterations} run.", 8), use),
-        (Part(first.sentence()), *rest, use, Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 2)),
+        (Part(first.sentence()), *rest, use,
+         Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 2) if len(numbers.nests) > 1
+         else Part(f"From {ins} to {outs} there is 1 nest, of {iterations}.", 2)),
         (Part(f"State: {nests}, {iterations}; {inputs} {ins}, {outputs} {outs}. {first.sentence()}"), *rest, use),
         (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(first.sentence()), *rest,
          use),

@@ -1,4 +1,4 @@
-"""Association of two events by their probabilities: odds ratios, lift, mutual information.
+"""Association of two events by their probabilities: odds and risk ratios, lift, mutual information, stability.
 
 p = torch.sigmoid(torch.clamp(x, -4.0, 1.0))
 q = torch.sigmoid(torch.clamp(y, -4.0, 1.0))
@@ -13,6 +13,8 @@ _PROBABILITIES = (
     "torch.sigmoid(torch.clamp({0}, -4.0, 1.0))",
     "torch.clamp(torch.sigmoid({0}), 0.01, 0.99)",
     "0.05 + 0.7 * torch.sigmoid({0})",
+    "0.3 + 0.4 * torch.sigmoid({0})",
+    "0.5 + 0.2 * torch.tanh({0})",
     "torch.clamp(0.5 * (torch.tanh({0}) + 1.0), 0.02, 0.8)",
 )
 _RATIOS = (
@@ -32,6 +34,10 @@ _RATIOS = (
     "-torch.log(p**2 * q)",
     "p * torch.log(p) + (1.0 - p) * torch.log(1.0 - p)",
     "torch.log(1.0 / (p * q))",
+    "(p - q) * torch.log(p / q)",
+    "0.5 * (p - q) + p / q",
+    "(p - q) / (p * (1.0 - p))",
+    "(p - q) + torch.log(p / q)",
 )
 _ENDS = ("r", "-r", "r.sum(dim=-1)", "r.mean(dim=-1)", "w * r", "r + 0.1 * w * w")
 
@@ -53,4 +59,4 @@ def write(draw: Draw) -> str:
     return elementwise(draw, "Association of two events.", forward, shapes)
 
 
-FAMILY = Family("odds_ratios", "odds ratios, lift and mutual information of two events", write)
+FAMILY = Family("odds_ratios", "odds and risk ratios, lift and mutual information of two events", write)

@@ -14,9 +14,9 @@ _BOUNDED = (
     "torch.clamp({}, -1.0, 1.0)",
     "torch.sigmoid({})",
     "torch.sin({})",
-    "2.0 * torch.sigmoid({}) - 1.0",
+    "(2.0 * torch.sigmoid({}) - 1.0)",
 )
-_TEMPERATURES = ("{} / 2.0", "{} * 2.0", "{} / 0.7", "0.5 * {}")
+_TEMPERATURES = ("{} / 2.0", "{} * 2.0", "{} / 1.5", "1.25 * {}", "0.5 * {}")
 _SCORES = ("x", "x + bias", "x * gain", "x - x.mean(dim=-1, keepdim=True)")
 _OUTPUTS = {
     "smoothed": ["p = torch.softmax(z, dim=-1)", "return 0.9 * p + 0.1 / columns"],

@@ -6,8 +6,9 @@
 By itself this saves nothing: it is a step on the way, and says to what. `x` is an exponent, and `exp(y)` does not
 change in the loops that are summed over; or `x-y` is computed elsewhere already.
 
-Legal when: both are finite, and so is their difference; the difference is not so much larger than `x` that digits are
-lost; and the roundings that are added are spare at this place. Inputs are taken to be finite and of ordinary size.
+Legal when: `y` is no term there already; both are finite, and so is their difference; the difference is not so much
+larger than `x` that digits are lost; and the roundings that are added are spare at this place. Inputs are taken to be
+finite and of ordinary size.
 
 Pays when: the step that it prepares does.
 
@@ -18,25 +19,28 @@ Inverse: cancellation.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from leir.analysis.intervals import Range, largest_magnitude, least_magnitude
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.printer import expression_text
-from leir.syntax import Binary, Call, Expr, Path, Place, Program
-from strategies.base import BitExact, Fact, Level, path_text
+from leir.syntax import Binary, Call, Expr, Path, Place, Program, Unary
+from strategies.base import BitExact, Fact, Level, listed, path_text
 from strategies.bounded import bounded
 from strategies.elsewhere import occurs_elsewhere, partners
 from strategies.splits import (
     Part,
     Split,
     Use,
+    factors,
     firsts_of_rows,
     is_fixed,
     loop_names,
     reduced_over,
     roundings,
+    term_around,
+    terms_around,
 )
 
 
@@ -87,6 +91,19 @@ class AdditiveSplit(Split):
         if _exponent_of(part) is not None:
             yield from ((value, {}) for value in firsts_of_rows(program, path, part.expression))
         yield from ((value, {}) for value in partners(program, path, part.expression, _difference))
+
+    def why_no_value(self, part: Part, value: Expr) -> str:
+        terms = terms_around(part)
+        if value in terms:
+            shown = listed(dict.fromkeys(map(expression_text, terms)))
+            return f"{self.value} is a term there already: the terms are {shown}"
+        exponent = _exponent_of(part)
+        if exponent is None:
+            return ""
+        _, product = term_around(replace(part, chain=part.chain[:exponent]))
+        undone = Call("exp", (Unary("-", value),))
+        shown = f"{expression_text(undone)} is a factor already, and would be multiplied by its inverse"
+        return shown if undone in factors(product) else ""
 
     def no_use(self) -> str:
         return f"{self.value} leaves no sum as an exponential, and no difference with it stands elsewhere"

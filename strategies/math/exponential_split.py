@@ -40,6 +40,7 @@ from strategies.splits import (
     Part,
     Split,
     Use,
+    factors,
     firsts_of_rows,
     is_fixed,
     loop_names,
@@ -111,7 +112,13 @@ class ExponentialSplit(Split):
 
     def why_no_value(self, part: Part, value: Expr) -> str:
         ends = _ends(part.expression)
-        return f"{self.value} is an end of the difference already" if ends is None or value in ends else ""
+        if ends is None or value in ends:
+            return f"{self.value} is an end of the difference already"
+        _, term = term_around(part)
+        undone = Call("exp", (Binary("-", ends[1], value),))
+        if undone in factors(term):
+            return f"{expression_text(undone)} is a factor already, and would be multiplied by its inverse"
+        return ""
 
     def no_use(self) -> str:
         return f"the exponential with {self.value} leaves no sum, and neither stands elsewhere"

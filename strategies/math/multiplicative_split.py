@@ -100,6 +100,11 @@ class MultiplicativeSplit(Split):
         yield from ((value, {"first": "divide"}) for value in partners(program, path, part.expression, _quotient))
         yield from ((value, {"first": "multiply"}) for value in partners(program, path, part.expression, _product))
 
+    def why_no_value(self, part: Part, value: Expr) -> str:
+        _, term = term_around(part)
+        split = value in factors(term) and value in divisors(term)
+        return f"{self.value} is a factor and a divisor of {expression_text(term)} already" if split else ""
+
     def no_use(self) -> str:
         return f"no sum from which {self.value} could go, no term that shares it, and no such quotient or product"
 
@@ -168,7 +173,7 @@ class MultiplicativeSplit(Split):
         number, own_term = term_around(part)
         made = _made_of(program, self.path, part)
         fixed = summed and is_fixed(value, summed) and not is_fixed(part.expression, summed)
-        if number == 0 and fixed and value in of(made):
+        if number == 0 and fixed and value in of(made) and value not in of(own_term):
             over, own = loop_names(summed), expression_text(part.expression)
             what = f"taking the {word} {text} of {own} out of the sum over {over}, in which it does not change"
             return Use("sum", what)

@@ -170,6 +170,13 @@ def test_a_declaration_is_no_nest() -> None:
     assert [said for said in told if "statement 1, one of" in said] == []
 
 
+def test_an_only_nest_is_no_part_of_one() -> None:
+    step = one_step("in A_8,W_8;out C_8;\nL^8_i[C_i=A_i*W_i;]\n", "loop_split(path=(0), factor=2)")
+    told = {part.text for form in state(context_of(step)) for part in form}
+    assert "From A and W to C there is 1 nest, of 8 iterations." in told
+    assert [said for said in told if "part of 1 nest" in said] == []
+
+
 def test_a_sentence_begins_with_a_capital() -> None:
     assert capitals("the pair goes. by moves out, i in. of Q, neither waits. is it legal? no.") == (
         "The pair goes. by moves out, i in. Of Q, neither waits. Is it legal? no."
