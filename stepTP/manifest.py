@@ -343,7 +343,7 @@ def _require_same(folder: Path, begun: Identity, asked: Identity) -> None:
     if begun == asked:
         return
     if begun.config != asked.config:
-        keys = ", ".join(_differences(begun.config, asked.config))
+        keys = ", ".join(differences(begun.config, asked.config))
         raise RunError(
             f"{folder}: begun with another configuration ({keys}): undo the change, or name a new folder with --out"
         )
@@ -362,12 +362,12 @@ def _require_same(folder: Path, begun: Identity, asked: Identity) -> None:
     )
 
 
-def _differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> Iterator[str]:
+def differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> Iterator[str]:
     """The keys whose values differ, dotted."""
     for key in sorted({*one, *other}):
         left, right = one.get(key), other.get(key)
         if isinstance(left, dict) and isinstance(right, dict):
-            yield from _differences(left, right, f"{prefix}{key}.")
+            yield from differences(left, right, f"{prefix}{key}.")
         elif left != right:
             yield f"{prefix}{key}: {left!r}, now {right!r}"
 

@@ -46,7 +46,10 @@ def search(
     depth: Annotated[int, typer.Option(help="Moves in a row.", min=1)] = 8,
     seed: Annotated[int, typer.Option(help="Keys every draw.", min=0)] = 0,
     config: Annotated[Path | None, typer.Option(help="A build's YAML file, whose grid gives the sizes.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run's folder; given again, the search goes on there.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The run's folder, one a search by default; given again, the search goes on there."),
+    ] = None,
     show: Annotated[Show, typer.Option(help="How the best trajectory is printed.")] = Show.steps,
     plot: Annotated[Path | None, typer.Option(help="Where to draw the search, as SVG.")] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one a core by default.", min=1)] = None,
@@ -75,6 +78,10 @@ def search(
         require_place(plot)
     if measure and target is Target.cuda and not cuda_devices():
         raise InputError(f"{file}: no CUDA device here: leave --measure out, or give --target llvm")
+    if measurements is not None and not measure:
+        raise InputError("--measurements counts what --measure times: give both, or neither")
+    if policy != "llm" and (endpoint or model or requests or replies):
+        raise InputError(f"--policy {policy} asks no model: give --policy llm, or none of its options")
     options: dict[str, Any] = {}
     if policy == "llm":
         batch = requests is not None or replies is not None
@@ -95,7 +102,7 @@ def search(
         grid=grid,
     )
     asked = Asked(_source(file), search, policy, settings, measure, tuple(options.items()))
-    folder = out or Path("runs") / f"search-{asked.source.id}"
+    folder = out or Path("runs") / f"search-{asked.source.id}-{asked.key}"
     with _Table() as table:
         found = run_search(asked, folder, workers, table.update)
     env = found.env

@@ -19,7 +19,7 @@ from stepTP import config
 from stepTP.draw import digest
 from stepTP.given.files import GivenProgram
 from stepTP.identity import identity, tool_versions
-from stepTP.manifest import open_run, write_whole
+from stepTP.manifest import RunError, differences, open_run, write_whole
 from stepTP.measurements import TABLE, Request, appending
 from stepTP.pipeline import EXPLAIN, TRANSLATE, Build, compose, narrate, verify_programs
 from stepTP.pipeline import translate as translate_stage
@@ -39,6 +39,7 @@ from stepTP.walk import VERIFY, Reached, VerifiedStep, Walker
 
 TASKS = (TRANSLATE, VERIFY, EXPLAIN, "stepTP.search.work.rank")
 SHARD = "raw/00000.jsonl"
+TREE = "search.json"
 _NO_MATTER = ("timeout_s", "requests", "replies")  # options of a policy that decide nothing
 
 
@@ -58,6 +59,11 @@ class Asked:
             "source": self.source.id, "search": self.search, "policy": self.policy, "measured": self.measured,
             **self.settings.described(), "options": {k: v for k, v in self.options if k not in _NO_MATTER},
         }  # fmt: skip
+
+    @property
+    def key(self) -> str:
+        """Twelve digits that differ where the search does."""
+        return digest(json.dumps(self.described(), sort_keys=True)).hex()[:12]
 
 
 def leir_source(name: str, text: str) -> ProgramRow:
@@ -124,9 +130,9 @@ def run_search(
     """
     settings = asked.settings
     verify = settings.verify or config.Verify()
-    name = f"search-{digest(json.dumps(asked.described(), sort_keys=True)).hex()[:12]}"
+    _require_same(folder / TREE, asked)
     described = config.Config(
-        name=name,
+        name=f"search-{asked.key}",
         seed=settings.seed,
         sources=config.Sources(families="none"),
         grid=settings.grid,
@@ -164,8 +170,22 @@ def run_search(
                 for timing in env.timings:
                     append(timing)
         tree = json.dumps({**asked.described(), "ended": ended, **tree_of(env)}, indent=1) + "\n"
-        write_whole(folder / "search.json", tree.encode())
+        write_whole(folder / TREE, tree.encode())
         return Outcome(env, ended, {n: sum(e.counts.values()) for n, e in run.manifest.outputs.items()})
+
+
+def _require_same(tree: Path, asked: Asked) -> None:
+    """Raises RunError where a search that ended left its tree here, and was another one."""
+    try:
+        begun = json.loads(tree.read_bytes())
+    except (OSError, ValueError):
+        return  # none has ended here; one that was begun is told apart by the run's manifest
+    wanted = json.loads(json.dumps(asked.described()))
+    keys = ", ".join(differences({key: begun.get(key) for key in wanted}, wanted))
+    if keys:
+        raise RunError(
+            f"{tree.parent}: is of another search ({keys}): undo the change, or name a new folder with --out"
+        )
 
 
 def tree_of(env: Environment) -> dict[str, Any]:

@@ -61,6 +61,8 @@ def no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
         (("map.leir", "--policy", "llm"), "give --model NAME, and --endpoint URL or"),
         (("map.leir", "--policy", "llm", "--model", "m", "--requests", "x.jsonl"), "--requests FILE --replies FILE"),
         (("map.leir", "--policy", "llm", "--model", "m", "--requests", "no/x", "--replies", "y"), "there is no folder"),
+        (("map.leir", "--measurements", "3"), "give both, or neither"),
+        (("map.leir", "--model", "m"), "--policy heuristic asks no model"),
         (("map.leir", "--target", "cuda", "--measure"), "no CUDA device here"),
     ],
 )
@@ -222,6 +224,23 @@ def test_what_is_printed(steptp: Steptp, tmp_path: Path, program: Path, monkeypa
         table.update(environment(MAP, policy_of("random")))
         table._live.refresh()
     assert "over source" in terminal.getvalue() and "0 states, 0 timed" in terminal.getvalue()
+
+
+@pytest.mark.usefixtures("no_pool")
+def test_another_search_of_a_program_has_its_own_folder_or_is_told_what_differs(
+    steptp: Steptp, tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = ["search", program, "--policy", "cost_model", "--budget", "2"]
+    runs = {steptp.json(*told, "--search", search)["run"] for search in ("greedy", "chain")}
+    assert len(runs) == 2 and all((tmp_path / run / "search.json").is_file() for run in runs)
+    found = steptp.json(*told, "--search", "chain", "--out", "here")
+    assert found == {**steptp.json(*told, "--search", "chain", "--out", "here"), "run": "here"}
+    for more, difference in (
+        (["--search", "greedy"], "search: 'chain', now 'greedy'"),
+        (["--search", "chain", "--width", "2"], "width: 4, now 2"),
+    ):
+        assert difference in steptp.fails(*told, *more, "--out", "here")
 
 
 def command(program: Path, out: Path, *more: str) -> list[str]:
