@@ -12,6 +12,7 @@ from leir.analysis.definitions import Definitions, Opening, Wanted, definitions_
 from leir.analysis.frames import Frame
 from leir.analysis.model import Statement
 from leir.analysis.solving import Values, moved, solution, term_values
+from leir.analysis.terms import taken_out
 from leir.analysis.types import is_kept
 from leir.analysis.weights import factors_of, product_of
 from leir.edit import accesses, statement_at, variables_of
@@ -129,15 +130,19 @@ def _running_maximum(program: Program, path: Path, along: Along, *, opened: bool
 
 def _exponential_of(definitions: Definitions, term: Expr) -> tuple[Expr, Access, Expr] | None:
     """a, D and the weight of a product with one exp(a-D) in it, where D is an element of a recurrence."""
+
+    def is_element(expression: Expr) -> bool:
+        return isinstance(expression, Access) and _is_recurrent(definitions, expression.tensor)
+
     factors = list(factors_of(term, False))
     for number, (factor, inverse) in enumerate(factors):
-        match factor:
-            case Call("exp", (Binary("-", value, Access(tensor) as subtracted),)) if not inverse and _is_recurrent(
-                definitions, tensor
-            ):
-                return value, subtracted, product_of([*factors[:number], *factors[number + 1 :]])
-            case _:
-                pass
+        if inverse or not isinstance(factor, Call) or factor.function != "exp":
+            continue
+        found = taken_out(factor.arguments[0], is_element, subtracted=True)
+        if found is not None and found[0] is not None:
+            value, subtracted = found[0], found[1]
+            assert isinstance(subtracted, Access)
+            return value, subtracted, product_of([*factors[:number], *factors[number + 1 :]])
     return None
 
 

@@ -5,7 +5,7 @@ exponentials and scores may be stored in between, loops split, fused or in anoth
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leir.analysis.affine import affine, condition, is_exact
@@ -23,6 +23,7 @@ from leir.analysis.model import Statement
 from leir.analysis.reduction import Accumulation, accumulation_at
 from leir.analysis.relations import wrong_instance
 from leir.analysis.solving import Values, solution, term_values
+from leir.analysis.terms import taken_out
 from leir.analysis.types import is_kept
 from leir.edit import accesses, variables_of
 from leir.names import substitute_in
@@ -207,36 +208,6 @@ def is_maximum(expression: Expr, reductions: Mapping[Access, Reduction]) -> bool
     """Whether an expression is an element of a maximum."""
     found = reductions.get(expression) if isinstance(expression, Access) else None
     return found is not None and found.equation.op == "max="
-
-
-def taken_out(
-    expression: Expr, is_wanted: Callable[[Expr], bool], *, subtracted: bool
-) -> tuple[Expr | None, Expr] | None:
-    """A sum without the last of its wanted terms that is added, or subtracted; and that term. None if it has none.
-
-    What is left is None where nothing is.
-    """
-    match expression:
-        case _ if not subtracted and is_wanted(expression):
-            return None, expression
-        case Unary("-", operand):
-            found = taken_out(operand, is_wanted, subtracted=not subtracted)
-            return None if found is None else (None if found[0] is None else _negated(found[0]), found[1])
-        case Binary("+" | "-" as op, left, right):
-            found = taken_out(right, is_wanted, subtracted=subtracted != (op == "-"))
-            if found is not None:
-                return left if found[0] is None else Binary(op, left, found[0]), found[1]
-            found = taken_out(left, is_wanted, subtracted=subtracted)
-            if found is None:
-                return None
-            alone = right if op == "+" else _negated(right)
-            return alone if found[0] is None else Binary(op, found[0], right), found[1]
-        case _:
-            return None
-
-
-def _negated(expression: Expr) -> Expr:
-    return expression.operand if isinstance(expression, Unary) and expression.op == "-" else Unary("-", expression)
 
 
 def _is_logarithm(expression: Expr) -> bool:

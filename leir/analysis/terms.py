@@ -74,6 +74,36 @@ def _split(node: Expr, is_atom: IsAtom) -> tuple[bool, list[Expr], list[Expr]]:
             return False, [node], []
 
 
+def taken_out(
+    expression: Expr, is_wanted: Callable[[Expr], bool], *, subtracted: bool
+) -> tuple[Expr | None, Expr] | None:
+    """A sum without the last of its wanted terms that is added, or subtracted; and that term. None if it has none.
+
+    What is left is None where nothing is.
+    """
+    match expression:
+        case _ if not subtracted and is_wanted(expression):
+            return None, expression
+        case Unary("-", operand):
+            found = taken_out(operand, is_wanted, subtracted=not subtracted)
+            return None if found is None else (None if found[0] is None else _negated(found[0]), found[1])
+        case Binary("+" | "-" as op, left, right):
+            found = taken_out(right, is_wanted, subtracted=subtracted != (op == "-"))
+            if found is not None:
+                return left if found[0] is None else Binary(op, left, found[0]), found[1]
+            found = taken_out(left, is_wanted, subtracted=subtracted)
+            if found is None:
+                return None
+            alone = right if op == "+" else _negated(right)
+            return alone if found[0] is None else Binary(op, found[0], right), found[1]
+        case _:
+            return None
+
+
+def _negated(expression: Expr) -> Expr:
+    return expression.operand if isinstance(expression, Unary) and expression.op == "-" else Unary("-", expression)
+
+
 def one(dtype: DType) -> Expr:
     """The literal 1 of a type."""
     return Real(1.0) if is_float(dtype) else Integer(1)

@@ -327,7 +327,7 @@ SHARED = (
     ("leir.analysis.definitions", "Definitions.stores_once", 'op != "="', 'op == ""', ("online_softmax",)),
     ("leir.analysis.types", "identity", 'return Unary("-", Real(math.inf))', "return Real(0.0)", ("reduction_factorization",)),
     ("leir.analysis.softmax", "_without_numbers", "added - number", "added + number", ("online_softmax",)),
-    ("leir.analysis.softmax", "taken_out", 'right if op == "+" else _negated(right)', "right", ("online_softmax",)),
+    ("leir.analysis.terms", "taken_out", 'right if op == "+" else _negated(right)', "right", ("online_softmax",)),
     ("leir.analysis.softmax", "_target", "own != variables_of(maximum) - shared", "False", ("online_softmax",)),
     ("leir.analysis.softmax", "_softmax", "exact(test, frame.names()) for", "exact(test, frame.names()) or True for", ("online_softmax",)),
     ("leir.analysis.spare", "_spare_in_sum", "3 * bounds.low >=", "3 * bounds.high >=", ("exponential_split",)),
