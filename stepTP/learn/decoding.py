@@ -1,17 +1,21 @@
 """Answers from a decoder: batches with a cache, free or held to the answer's form."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from stepTP.learn.examples import Example
-from stepTP.learn.model import Cache, Decoder
-from stepTP.learn.training import autocast
+from stepTP.learn.model import Cache, Decoder, in_blocks
+from stepTP.learn.training import computing_on
 from stepTP.learn.vocabulary import END, FRAME, LEIR, LINES, PAD, THINK, Vocabulary
 
 Constraint = Literal["free", "schema", "leir"]
+
+CHECK = 8  # steps between two looks at which answers are done
+LEFT = 0.8  # of a batch's answers: with no more than these to do, the others leave it
 
 
 class Automaton:
@@ -20,6 +24,8 @@ class Automaton:
     "schema": strategy, its arguments in order, text as values, then `<leir>` with lines and text, or the end.
     "leir": also, values are of tokens that training has seen in that argument, and text of those seen in programs.
     "free": anything.
+
+    `masks` (states, vocabulary): whether a token may come; `moves`, of the same shape: the state after it.
     """
 
     def __init__(
@@ -27,17 +33,19 @@ class Automaton:
     ) -> None:
         if constraint == "leir" and seen is None:
             raise ValueError("tokens that training has seen are needed to hold answers to them")
-        self._next: list[dict[int, int]] = []  # of each state: token -> state; others stay in it
         masks: list[Tensor] = []
+        moves: list[Tensor] = []
         size = vocabulary.size
         if constraint != "leir":
             seen = None
 
-        def state(allowed: Iterable[int], moves: dict[int, int]) -> int:
+        def state(allowed: Iterable[int], leads: dict[int, int]) -> int:
             mask = torch.zeros(size, dtype=torch.bool)
-            mask[[*allowed, *moves]] = True
+            mask[[*allowed, *leads]] = True
+            after = torch.full((size,), len(masks))  # what leads nowhere stays here
+            after[[*leads]] = torch.tensor([*leads.values()], dtype=torch.long)
             masks.append(mask)
-            self._next.append(moves)
+            moves.append(after)
             return len(masks) - 1
 
         text = [token for token in range(size) if vocabulary.is_text(token)]
@@ -59,11 +67,7 @@ class Automaton:
             thought = state(text, begins)
             self.start = state((), {THINK: thought, **begins})
         self.done = done
-        self.masks = torch.stack(masks)
-
-    def after(self, state: int, token: int) -> int:
-        """The state after a token."""
-        return self._next[state].get(token, state)
+        self.masks, self.moves = torch.stack(masks), torch.stack(moves)
 
 
 class Seen:
@@ -97,11 +101,15 @@ class Seen:
         self.values = {at: sorted(found | pool if found & pool else found) for at, found in values.items()}
 
 
+@dataclass(frozen=True, slots=True)
 class Answers:
-    """Tokens of answers (each ends with `<end>` unless it was cut), and what the model gave each in logarithms."""
+    """Tokens of answers (each ends with `<end>` unless it was cut), what the model gave each in logarithms, and the
+    automaton's state before each."""
 
-    def __init__(self, tokens: list[list[int]], logarithms: list[list[float]], cut: list[bool]) -> None:
-        self.tokens, self.logarithms, self.cut = tokens, logarithms, cut
+    tokens: list[list[int]]
+    logarithms: list[list[float]]
+    states: list[list[int]]
+    cut: list[bool]
 
 
 @torch.no_grad()
@@ -119,70 +127,93 @@ def decode(
     `logarithms` are of the distribution that was drawn from: at this temperature, over what the automaton allows.
     """
     order = sorted(range(len(prompts)), key=lambda n: len(prompts[n]))
-    tokens: list[list[int]] = [[] for _ in prompts]
-    logarithms: list[list[float]] = [[] for _ in prompts]
-    cut = [False] * len(prompts)
+    found = Answers([[] for _ in prompts], [[] for _ in prompts], [[] for _ in prompts], [True] * len(prompts))
+    device = model.embedding.weight.device
+    masks, moves = automaton.masks.to(device), automaton.moves.to(device)
     training = model.training
     model.eval()
     for start in range(0, len(order), batch):
         chosen = order[start : start + batch]
-        found, logs = _decode_batch(model, [prompts[n] for n in chosen], automaton, most, temperature, generator)
-        for n, answer, log in zip(chosen, found, logs, strict=True):
-            tokens[n], logarithms[n] = answer, log
-            cut[n] = not answer or answer[-1] != END
+        with computing_on(device):  # around all steps: weights are cast once
+            asked = [tuple(prompts[n]) for n in chosen]
+            tokens, logarithms, states = _decode_batch(
+                model, asked, automaton, masks, moves, most, temperature, generator
+            )
+        for n, answer, logs, before in zip(chosen, tokens, logarithms, states, strict=True):
+            size = sum(state != automaton.done for state in before)
+            found.tokens[n], found.logarithms[n], found.states[n] = answer[:size], logs[:size], before[:size]
+            found.cut[n] = not size or answer[size - 1] != END
     model.train(training)
-    return Answers(tokens, logarithms, cut)
+    return found
 
 
 def _decode_batch(
     model: Decoder,
-    prompts: Sequence[Sequence[int]],
+    prompts: Sequence[tuple[int, ...]],
     automaton: Automaton,
+    masks: Tensor,
+    moves: Tensor,
     most: int,
     temperature: float,
     generator: torch.Generator | None,
-) -> tuple[list[list[int]], list[list[float]]]:
-    device = model.embedding.weight.device
-    longest = max(map(len, prompts))
-    most = min(most, model.shape.longest - longest)
-    if most <= 0:
-        return [[] for _ in prompts], [[] for _ in prompts]
-    starts = torch.tensor([longest - len(p) for p in prompts], device=device)
-    ids = torch.tensor([[PAD] * (longest - len(p)) + list(p) for p in prompts], device=device)
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    cache = Cache(model.shape, len(prompts), longest + most, device, dtype)
-    places = torch.arange(longest + most, device=device)
-    real = places[None] >= starts[:, None]  # (batch, place): padding is never looked at
-    causal = places[:longest, None] >= places[None, :longest]
-    # A padded place looks at itself, so that no row of the softmax is empty.
-    own = torch.eye(longest, dtype=torch.bool, device=device)
-    mask = ((causal & real[:, None, :longest]) | own)[:, None]
-    masks = automaton.masks.to(device)
-    states = [automaton.start] * len(prompts)
-    answers: list[list[int]] = [[] for _ in prompts]
-    logarithms: list[list[float]] = [[] for _ in prompts]
-    positions = (places[None, :longest] - starts[:, None]).clamp(min=0)
-    with autocast(device):
-        hidden = model(ids, positions, mask, cache)[:, -1]
+) -> tuple[list[list[int]], list[list[float]], list[list[int]]]:
+    """Tokens, logarithms and states before, (prompts, steps). Nothing is asked of the device but now and then."""
+    device = masks.device
+    most = max(0, min(most, model.shape.longest - max(map(len, prompts))))
+    if most == 0:
+        return [[] for _ in prompts], [[] for _ in prompts], [[] for _ in prompts]
+    hidden, cache, starts = _read(model, prompts, most)
+    begun = cache.used
+    places = torch.arange(cache.kept.shape[4], device=device)
+    seen = (places >= starts[:, None]) & (places < begun)
+    bias = torch.zeros_like(seen, dtype=cache.kept.dtype).masked_fill(~seen, float("-inf"))  # of what attention sees
+    rows = torch.arange(len(prompts), device=device)  # that are not done
+    state = torch.full_like(rows, automaton.start)
+    tokens = torch.full((most, len(prompts)), PAD, device=device)
+    logarithms = torch.zeros((most, len(prompts)), device=device)
+    states = torch.full((most, len(prompts)), automaton.done, device=device)
     for step in range(most):
-        with autocast(device):
-            logits = model.logits(hidden).float()
-        logits = logits.masked_fill(~masks[torch.tensor(states, device=device)], float("-inf"))
+        logits = model.logits(hidden).float().masked_fill(~masks[state], float("-inf"))
         drawn, log = _drawn(logits, temperature, generator)
-        told, logs = drawn.tolist(), log.tolist()
-        for n, token in enumerate(told):
-            if states[n] != automaton.done:
-                answers[n].append(token)
-                logarithms[n].append(logs[n])
-                states[n] = automaton.after(states[n], token)
-        if step + 1 == most or all(state == automaton.done for state in states):
+        tokens[step, rows], logarithms[step, rows], states[step, rows] = drawn, log, state
+        state = moves[state, drawn]
+        if step + 1 == most:
             break
-        place = longest + step
-        with autocast(device):
-            hidden = model(
-                drawn[:, None], (place - starts)[:, None], real[:, None, None, : place + 1], cache
-            )[:, -1]  # fmt: skip
-    return answers, logarithms
+        if (step + 1) % CHECK == 0:
+            left = (state != automaton.done).nonzero()[:, 0]  # waits for the device
+            if len(left) == 0:
+                break
+            if len(left) <= LEFT * len(rows):
+                cache.take(left)
+                rows, state, drawn, starts, bias = (part[left] for part in (rows, state, drawn, starts, bias))
+        place = begun + step
+        bias[:, place] = 0
+        mask = bias[:, None, None, : in_blocks(place + 1)]
+        hidden = model(drawn[:, None], (place - starts)[:, None], mask, cache)[:, -1]
+    return tokens.T.tolist(), logarithms.T.tolist(), states.T.tolist()
+
+
+def _read(model: Decoder, prompts: Sequence[tuple[int, ...]], most: int) -> tuple[Tensor, Cache, Tensor]:
+    """The last hidden state of each prompt, a cache with room for `most` more tokens, and where each prompt begins.
+
+    A prompt that is asked several times is read once.
+    """
+    device = model.embedding.weight.device
+    distinct = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
+    width = in_blocks(max(map(len, distinct)))
+    starts = torch.tensor([width - len(prompt) for prompt in distinct], device=device)
+    ids = torch.tensor([[PAD] * (width - len(prompt)) + list(prompt) for prompt in distinct], device=device)
+    places = torch.arange(width, device=device)
+    real = places >= starts[:, None]  # (prompts, places): padding is never looked at
+    causal = places[:, None] >= places
+    # A padded place looks at itself, so that no row of the softmax is empty.
+    mask = (causal & real[:, None]) | torch.eye(width, dtype=torch.bool, device=device)
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    cache = Cache(model.shape, len(distinct), width, device, dtype)
+    hidden = model(ids, (places - starts[:, None]).clamp(min=0), mask[:, None], cache)[:, -1]
+    rows = torch.tensor([distinct[prompt] for prompt in prompts], device=device)
+    cache.take(rows, width + most)
+    return hidden[rows], cache, starts[rows]
 
 
 def _drawn(logits: Tensor, temperature: float, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
@@ -192,5 +223,7 @@ def _drawn(logits: Tensor, temperature: float, generator: torch.Generator | None
         drawn = logits.argmax(-1)
     else:
         logs = (logits / temperature).log_softmax(-1)
-        drawn = torch.multinomial(logs.exp(), 1, generator=generator)[:, 0]
+        # The first of independent exponential clocks, with the probabilities as rates: `multinomial` waits for checks.
+        clocks = torch.empty_like(logs).exponential_(generator=generator).clamp_min_(1e-30)
+        drawn = (logs.exp() / clocks).argmax(-1)
     return drawn, logs.gather(1, drawn[:, None])[:, 0]

@@ -34,20 +34,42 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 
 
+BLOCK = 64  # places of a cache that are looked at together: few shapes, each aligned
+
+
 class Cache:
-    """Keys and values of the tokens so far, of a batch whose prompts end together: shorter ones begin later."""
+    """Keys and values of the tokens so far, of a batch whose prompts end together: shorter ones begin later.
+
+    What is looked at grows by whole blocks, so a mask has to hide the places of the last one that are not used yet.
+    """
 
     def __init__(self, shape: Shape, batch: int, length: int, device: torch.device, dtype: torch.dtype) -> None:
-        size = (shape.layers, 2, batch, shape.heads, length, shape.width // shape.heads)
+        size = (shape.layers, 2, batch, shape.heads, in_blocks(length), shape.width // shape.heads)
         self.kept = torch.zeros(size, device=device, dtype=dtype)
         self.used = 0
 
     def put(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and values of a layer, with new ones (batch, heads, new, width)."""
+        """All keys and values of a layer, with new ones (batch, heads, new, width); zeros up to the block's end."""
         end = self.used + keys.shape[2]
         self.kept[layer, 0, :, :, self.used : end] = keys
         self.kept[layer, 1, :, :, self.used : end] = values
-        return self.kept[layer, 0, :, :, :end], self.kept[layer, 1, :, :, :end]
+        shown = in_blocks(end)
+        return self.kept[layer, 0, :, :, :shown], self.kept[layer, 1, :, :, :shown]
+
+    def take(self, rows: Tensor, length: int | None = None) -> None:
+        """Keeps these rows of the batch, in this order; `length`: with room for so many tokens."""
+        if length is None:
+            self.kept = self.kept.index_select(2, rows)
+            return
+        before = self.kept
+        size = (*before.shape[:2], len(rows), before.shape[3], in_blocks(length), before.shape[5])
+        self.kept = before.new_zeros(size)
+        self.kept[:, :, :, :, : self.used] = before[:, :, :, :, : self.used].index_select(2, rows)
+
+
+def in_blocks(length: int) -> int:
+    """The length, rounded up to whole blocks."""
+    return -(-length // BLOCK) * BLOCK
 
 
 class Norm(nn.Module):

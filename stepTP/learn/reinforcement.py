@@ -21,7 +21,7 @@ from stepTP.filter import entropy
 from stepTP.learn.decoding import Automaton, decode
 from stepTP.learn.examples import prompt_tokens, reply_text
 from stepTP.learn.model import Decoder
-from stepTP.learn.training import autocast, optimiser
+from stepTP.learn.training import computing_on, optimiser
 from stepTP.learn.vocabulary import PAD, Vocabulary
 from stepTP.rewards.shaping import DEFAULT, Shaping, reward
 from stepTP.verify.report import ScoreReport
@@ -58,6 +58,7 @@ class _Sample:
     prompt: list[int]
     answer: list[int]
     logarithms: list[float]
+    states: list[int]
     text: str
     report: ScoreReport | None = None
     reward: float = 0.0
@@ -146,10 +147,10 @@ class Reinforcement:
         generator = torch.Generator(device).manual_seed(int.from_bytes(digest("samples", plan.seed, number)[:7], "big"))
         found = decode(self.model, asked, self.automaton, plan.most, plan.temperature, generator)
         result: list[_Sample] = []
-        for n, (tokens, logs) in enumerate(zip(found.tokens, found.logarithms, strict=True)):
+        for n, (tokens, logs, states) in enumerate(zip(found.tokens, found.logarithms, found.states, strict=True)):
             question = chosen[n // plan.samples]
             text = reply_text(tokens, self.questions[question].task.state, self.vocabulary)
-            result.append(_Sample(question, asked[n], tokens, logs, text))
+            result.append(_Sample(question, asked[n], tokens, logs, states, text))
         return result
 
     def _order(self, turn: int) -> list[int]:
@@ -234,11 +235,11 @@ class Reinforcement:
             ids[line, : len(both)] = torch.tensor(both)
         lines = torch.tensor([line for line, s in enumerate(samples) for _ in s.answer], device=device)
         places = torch.tensor([len(s.prompt) + n for s in samples for n in range(len(s.answer))], device=device)
-        states = torch.tensor([state for s in samples for state in self._states(s.answer)], device=device)
+        states = torch.tensor([state for s in samples for state in s.states], device=device)
         old = torch.tensor([log for s in samples for log in s.logarithms], device=device)
         advantage = torch.tensor([s.advantage for s in samples for _ in s.answer], device=device)
         ids = ids.to(device)
-        with autocast(device):
+        with computing_on(device):
             hidden = self.model(ids[:, :-1])[lines, places - 1]
             logits = self.model.logits(hidden)
         allowed = self.automaton.masks.to(device)[states]
@@ -247,13 +248,6 @@ class Reinforcement:
         ratio = (new - old).exp()
         clipped = ratio.clamp(1 - self.plan.clip, 1 + self.plan.clip)
         return -torch.minimum(ratio * advantage, clipped * advantage).sum()
-
-    def _states(self, answer: Sequence[int]) -> list[int]:
-        """The automaton's state before each token."""
-        states = [self.automaton.start]
-        for token in answer[:-1]:
-            states.append(self.automaton.after(states[-1], token))
-        return states
 
 
 def advantages(rewards: Sequence[float]) -> list[float]:

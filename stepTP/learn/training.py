@@ -3,13 +3,14 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from stepTP.draw import digest
 from stepTP.learn.examples import Array, Example, batches
@@ -130,7 +131,7 @@ class Trainer:
         """The weighted loss, and (sum, count) of the loss over the answers' tokens."""
         tokens = torch.from_numpy(ids).to(self.device, non_blocking=True)
         weight = torch.from_numpy(weights[:, 1:]).to(self.device, non_blocking=True).reshape(-1)
-        with autocast(self.device):
+        with computing_on(self.device):
             hidden = self.model(tokens[:, :-1]).reshape(-1, self.shape.width)
             logits = self.model.logits(hidden)
         losses = F.cross_entropy(logits.float(), tokens[:, 1:].reshape(-1), reduction="none")
@@ -178,6 +179,13 @@ def optimiser(model: Decoder, rate: float, decay: float) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), fused=matrices[0].is_cuda)
 
 
-def autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """bf16 on a GPU, f32 elsewhere."""
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
+@contextmanager
+def computing_on(device: torch.device) -> Iterator[None]:
+    """bf16 on a GPU, f32 elsewhere; attention by kernels that take any length.
+
+    Those of cuDNN, which torch prefers on some GPUs, have a plan made for each new shape: tens of milliseconds, and
+    decoding and training have many shapes.
+    """
+    kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    with sdpa_kernel(kernels), torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+        yield

@@ -206,21 +206,66 @@ def test_a_state_in_another_spelling_wants_the_step_alone(rows: list[StepRow], v
     assert vocabulary.word_ids["T"] not in where and vocabulary.word_ids["A"] in where
 
 
+def logits_of(model: Decoder, automaton: Automaton, prompt: list[int], answer: list[int]) -> torch.Tensor:
+    """Logits (length of the answer + 1, vocabulary) of what follows, without a cache, held to the automaton."""
+    states = [automaton.start]
+    for token in answer:
+        states.append(int(automaton.moves[states[-1], token]))
+    with torch.no_grad():
+        logits = model.logits(model(torch.tensor([prompt + answer])))[0, len(prompt) - 1 :]
+    return logits.masked_fill(~automaton.masks[states], float("-inf"))
+
+
+def greedy(model: Decoder, automaton: Automaton, prompt: list[int], most: int) -> list[int]:
+    """The likeliest tokens, each from the whole text before it."""
+    answer: list[int] = []
+    while len(answer) < most and END not in answer[-1:]:
+        answer.append(int(logits_of(model, automaton, prompt, answer)[-1].argmax()))
+    return answer
+
+
 def test_the_cache_changes_no_token(rows: list[StepRow], vocabulary: Vocabulary) -> None:
     """Greedy decoding of a batch of prompts of different lengths, beside one token at a time without a cache."""
     model = decoder(vocabulary)
     examples = examples_of(rows, vocabulary, Form())
     automaton = Automaton(vocabulary, "free", True, Seen(examples, vocabulary))
-    prompts = [e.tokens[: e.asked].tolist() for e in (examples[0], examples[2])]
+    prompts = [e.tokens[: e.asked].tolist() for e in (examples[0], examples[2], examples[0])]
     found = decode(model, prompts, automaton, 12)
-    for prompt, answer, logs in zip(prompts, found.tokens, found.logarithms, strict=True):
-        ids = list(prompt)
-        for token, log in zip(answer, logs, strict=True):
-            logits = model.logits(model(torch.tensor([ids])))[0, -1].masked_fill(~automaton.masks[1], float("-inf"))
-            assert int(logits.argmax()) == token
-            assert logits.log_softmax(-1)[token].item() == pytest.approx(log, abs=1e-4)
-            ids.append(token)
+    assert found.tokens == [greedy(model, automaton, prompt, 12) for prompt in prompts]
     assert decode(model, [[BEGIN] * 3000], automaton, 5).tokens == [[]]  # no room is no answer
+
+
+def test_what_was_drawn_has_the_logarithms_of_the_whole_text(rows: list[StepRow], vocabulary: Vocabulary) -> None:
+    """Answers end at different steps and leave the batch; the last ones are as they would be alone."""
+    model = decoder(vocabulary)
+    examples = examples_of(rows, vocabulary, Form())
+    automaton = Automaton(vocabulary, "leir", False, Seen(examples, vocabulary))
+    prompts = [one.tokens[: one.asked].tolist() for one in examples for _ in range(8)]
+    found, again = (
+        decode(model, prompts, automaton, 100, 0.7, torch.Generator().manual_seed(5), batch=40) for _ in range(2)
+    )
+    assert found == again
+    lengths = [len(tokens) for tokens in found.tokens]
+    assert min(lengths) < 30 and sum(found.cut) in range(1, 40)
+    for n, (prompt, answer, logs) in enumerate(zip(prompts, found.tokens, found.logarithms, strict=True)):
+        assert found.cut[n] == (answer[-1] != END) and END not in answer[:-1]
+        expected = (logits_of(model, automaton, prompt, answer[:-1]) / 0.7).log_softmax(-1)
+        assert expected[range(len(answer)), answer].tolist() == pytest.approx(logs, abs=1e-4)  # -inf: not allowed
+        states = [automaton.start]
+        for token in answer[:-1]:
+            states.append(int(automaton.moves[states[-1], token]))
+        assert found.states[n] == states
+
+
+def test_tokens_are_drawn_as_often_as_they_are_likely(vocabulary: Vocabulary) -> None:
+    """Of five thousand answers of one token; the bound is four deviations of a share."""
+    model = decoder(vocabulary)
+    automaton = Automaton(vocabulary, "schema", True)
+    count = 5000
+    found = decode(model, [[BEGIN]] * count, automaton, 1, 0.8, torch.Generator().manual_seed(0), batch=count)
+    likely = (logits_of(model, automaton, [BEGIN], [])[0] / 0.8).softmax(-1)
+    shares = torch.bincount(torch.tensor(found.tokens)[:, 0], minlength=vocabulary.size) / count
+    assert ((shares - likely).abs() <= 4 * (likely * (1 - likely) / count).sqrt()).all()
 
 
 @pytest.mark.parametrize("constraint", ["schema", "leir"])
@@ -286,6 +331,23 @@ def test_it_learns_what_it_is_shown(
     answers = {(one.leir_before, one.answer) for one in shown}
     assert all((q.task.state, r.text) in answers for q, r in zip(questions, replies, strict=True))
     assert all(r.completion_tokens is not None and r.completion_tokens < 80 for r in replies)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constraint", ["free", "schema", "leir"])
+def test_a_trained_decoder_says_the_same_in_a_batch(
+    rows: list[StepRow], vocabulary: Vocabulary, trained: tuple[Trainer, list[Example]], constraint: Constraint
+) -> None:
+    """Six states, each under six namings: the tokens that each would get alone, without a cache."""
+    trainer, _ = trained
+    examples = examples_of(rows, vocabulary, Form())
+    rng = np.random.default_rng(2)
+    prompts = [exchanged(e, vocabulary.size, rng)[: e.asked].tolist() for e in examples for _ in range(6)]
+    automaton = Automaton(vocabulary, constraint, True, Seen(examples, vocabulary))
+    model = trainer.model.eval()
+    found = decode(model, prompts, automaton, 40)
+    assert found.tokens == [greedy(model, automaton, prompt, 40) for prompt in prompts]
+    assert sum(found.cut) < 30
 
 
 def test_slices_give_what_one_run_gives(rows: list[StepRow], vocabulary: Vocabulary, tmp_path: Path) -> None:
