@@ -9,6 +9,7 @@
 """
 
 import hashlib
+import importlib.util
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -85,14 +86,24 @@ class Published:
     features: "dict[str, Features]"
 
 
+def require_extra(package: str) -> None:
+    """Raises PublishError where a package of the extra `publish` is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise PublishError(f"{package} is not installed: pip install 'steptp[publish]'")
+
+
 def publish(run: Path, folder: Path, name: str) -> Published:
     """Writes a finished run as a dataset. The folder is new, empty, or one that was published before.
 
     Raises PublishError, and what reading a run raises.
     """
+    for package in ("datasets", "pyarrow"):
+        require_extra(package)
     from stepTP.publish.card import card
 
     identity = load_manifest(run).identity
+    if next(iter(run_rows(run, "steps")), None) is None:
+        raise PublishError(f"{run}: holds no steps: see why in its rejected.jsonl, and build more")
     _require_own(folder)
     measured = read_measurements(run / TABLE)
     shapes: dict[str, type[BaseModel]] = {**CONFIGS, "steps": PublishedStep, **TABLES}

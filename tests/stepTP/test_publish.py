@@ -1,7 +1,10 @@
 """A published run: the rows that were there, in columns that others read, with a card whose figures are counted."""
 
+import importlib.util
 import json
 import re
+import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import yaml
 from stepTP import pipeline
 from stepTP.commands.publishing import push
 from stepTP.commands.show import InputError
+from stepTP.config import parse_config
 from stepTP.manifest import RunError
 from stepTP.measurements import MeasureError, Request, measure_run, verified_as
 from stepTP.publish.card import HISTORY, WHAT
@@ -20,6 +24,7 @@ from stepTP.publish.hub import upload
 from stepTP.publish.published import identity_of, load_published, measurements_of
 from stepTP.records import CONFIGS, SCHEMA_VERSION, TABLES, MeasurementRow, StepRow, to_line
 from stepTP.stats import run_rows, statistics
+from tests.stepTP.fakes import FakePool
 from tests.stepTP.hub import TOKEN, Hub, running
 from tests.stepTP.test_measurements import MACHINE, timing
 from tests.stepTP.test_migrations import OLD
@@ -153,8 +158,6 @@ def test_the_manifest_knows_every_file(published: Path) -> None:
 
 
 def test_a_damaged_file_is_told(published: Path, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(published, copy)
     file = next(copy.glob("steps/train-*.parquet"))
@@ -218,6 +221,59 @@ def test_what_the_hub_refuses_is_told(published: Path, hub: Hub, monkeypatch: py
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     with pytest.raises(PublishError, match=r"401.*: log in with a token"):
         upload(published, "tester/other")
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_hub_gets_what_was_published_and_nothing_beside_it(published: Path, tmp_path: Path, hub: Hub) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(published, copy)
+    (copy / "export" / "sft").mkdir(parents=True)
+    (copy / "export" / "sft" / "train.jsonl").write_text("{}")
+    (copy / "notes.txt").write_text("mine")
+    upload(copy, "tester/small")
+    assert set(hub.repositories["tester/small"].files) - {".gitattributes"} == {
+        "manifest.json", *load_published(published).files
+    }  # fmt: skip
+    (copy / "schema.json").write_text("{}")
+    with pytest.raises(PublishError, match=r"schema.json: missing or damaged: publish the run again"):
+        upload(copy, "tester/other")
+    assert set(hub.repositories) == {"tester/small"}
+
+
+def test_a_hub_that_is_not_there_is_told(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        with pytest.raises(PublishError, match=r"tester/small: .*refused: check the network, and HF_ENDPOINT"):
+            upload(published, "tester/small")
+
+
+@pytest.mark.parametrize("package", ["datasets", "pyarrow", "huggingface_hub"])
+def test_a_package_that_is_missing_is_told(
+    published: Path, small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else found(name))
+    with pytest.raises(PublishError, match=rf"{package} is not installed: pip install 'steptp\[publish\]'"):
+        if package == "huggingface_hub":
+            upload(published, "tester/small")
+        else:
+            publish(small_run, tmp_path / "d", "d")
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_run_without_steps_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "Pool", FakePool)
+    nothing = parse_config(
+        "name: none\nsources: {families: [mlp], per_family: 1}\nwalk: {strategies: [apart]}\ntokens: false\n"
+    )
+    pipeline.build(nothing, tmp_path / "run", workers=1)
+    with pytest.raises(PublishError, match=r"run: holds no steps: see why in its rejected.jsonl"):
+        publish(tmp_path / "run", tmp_path / "d", "d")
+    assert not (tmp_path / "d").exists()
 
 
 def test_a_published_folder_is_measured_into_a_table_apart(published: Path) -> None:
