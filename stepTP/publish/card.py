@@ -15,6 +15,7 @@ import yaml
 from stepTP.measurements import summary
 from stepTP.records import SCHEMA_VERSION, MeasurementRow, StepRow
 from stepTP.stats import run_rows, statistics
+from stepTP.verify.measure.speedup import bins_table
 from strategies.index import entries
 
 if TYPE_CHECKING:
@@ -273,7 +274,10 @@ Measured apart from verification, on inputs larger than the cache or rotated, af
 spread, and the timed code was verified again. A speedup whose ranges meet is within noise and has no bin. Programs are
 small, so that a CPU can verify them: on a GPU the start of a kernel is a large part of most of these times.
 
-{_table(("where", "programs or speedups"), body)}"""
+{_table(("where", "programs or speedups"), body)}
+A step's `bin`, in its `latency`, is that of the speedup against the program before:
+
+{bins_table()}"""
 
 
 def _checking(published: "Published") -> str:

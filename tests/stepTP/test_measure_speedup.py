@@ -43,7 +43,7 @@ def test_what_is_no_speedup_has_no_bin(ratio: float) -> None:
         speedup_bin(ratio)
 
 
-def test_documents_show_the_table_in_the_code() -> None:
+def test_the_readme_shows_the_table_in_the_code() -> None:
     assert bins_table() in README.read_text(encoding="utf-8")
 
 

@@ -24,6 +24,7 @@ from stepTP.publish.hub import upload
 from stepTP.publish.published import identity_of, load_published, measurements_of
 from stepTP.records import CONFIGS, SCHEMA_VERSION, TABLES, MeasurementRow, StepRow, to_line
 from stepTP.stats import run_rows, statistics
+from stepTP.verify.measure.speedup import bins_table
 from tests.stepTP.fakes import FakePool
 from tests.stepTP.hub import TOKEN, Hub, running
 from tests.stepTP.test_measurements import MACHINE, timing
@@ -134,6 +135,7 @@ def test_the_card_tells_what_is_there(small_run: Path, published: Path, steps: l
     found = statistics(small_run)
     for name, counts in found["strategies"].items():
         assert re.search(rf"\| `{name}` \| \w+ \| {counts['rows']} \| {counts['share']:.1%} \|", body)
+    assert bins_table() in body
     assert f"{len(steps):,} steps by {len(found['strategies'])} strategies" in body
     identity = identity_of(published)
     assert identity == identity_of(small_run)
