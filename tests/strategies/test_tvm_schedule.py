@@ -50,6 +50,7 @@ def nest(seed: int) -> Program:
         ("C_{i}+=A_{i,j,k};", f"A_{{{i},{j},{k}}}", f"C_{{{i}}}"),
         ("C_{i,j+1,k}=C_{i,j,k}+A_{i,j};", f"A_{{{i},{j}}}", f"C_{{{i},{j + 1},{k}}}"),
         ("C_{i+1,j+1,k}=C_{i,j,k}*A_{i,k};", f"A_{{{i},{k}}}", f"C_{{{i + 1},{j + 1},{k}}}"),
+        ("C_{i+1,j,k}=C_{i,j+1,k}*A_{i,k};", f"A_{{{i},{k}}}", f"C_{{{i + 1},{j + 1},{k}}}"),
     ))  # fmt: skip
     start = ""
     if "j+1" in body:
@@ -86,6 +87,7 @@ def questions(program: Program) -> list[tuple[dict, Primitive]]:
                 outer=path,
                 inner=paths[m],
             )
+            ask("loop_tiling", tiles(n, m, 2, 3), outer=path, inner=paths[m], outer_tile=2, inner_tile=3)
     for n in range(len(paths) - 1):
         ask("loop_fusion", lambda s, loops, n=n: s.fuse(loops[n], loops[n + 1]), path=paths[n])
     ask("loop_vectorization", lambda s, loops: s.vectorize(loops[-1]), path=paths[-1])
@@ -97,6 +99,17 @@ def questions(program: Program) -> list[tuple[dict, Primitive]]:
                 ({"strategy": "reduction_factorization", "args": args}, lambda s, loops, n=n: s.rfactor(loops[n], 0))
             )
     return result
+
+
+def tiles(outer: int, inner: int, *sizes: int) -> Primitive:
+    """Splits two loops, and puts the parts where `loop_tiling` does: tile loops outside, what lies between below."""
+
+    def primitive(schedule: Schedule, loops: list) -> None:
+        parts = [schedule.split(loops[n], [None, size]) for n, size in zip((outer, inner), sizes, strict=True)]
+        (x, u), (y, v) = parts
+        schedule.reorder(x, y, *loops[outer + 1 : inner], u, v)
+
+    return primitive
 
 
 def accepted_by_tvm(function: object, primitive: Primitive, block: str) -> Schedule | None:
@@ -139,8 +152,11 @@ def test_loop_strategies_agree_with_tvm(capsys: pytest.CaptureFixture[str]) -> N
         print("\n" + "\n".join(f"{count:5} {key}" for key, count in sorted(counts.items())))
     assert not wrong, "\n".join(wrong)
     assert {key for key in counts if ": both" not in key} == set(REASONS)
-    assert all(counts[f"{name}: both accept"] for name in ("loop_split", "loop_reorder", "loop_parallelization"))
-    assert counts["loop_parallelization: both refuse"] and counts["reduction_factorization: both refuse"]
+    assert all(
+        counts[f"{name}: both accept"] for name in ("loop_split", "loop_reorder", "loop_tiling", "loop_parallelization")
+    )
+    refused = ("loop_reorder", "loop_tiling", "loop_parallelization", "loop_binding", "reduction_factorization")
+    assert all(counts[f"{name}: both refuse"] for name in refused)
 
 
 @pytest.mark.slow
