@@ -40,7 +40,8 @@ def test_every_strategy_has_its_page_and_its_words() -> None:
             page.index(part) for part in ("    Before", "    After", "\nLegal when:", "\nPays when:", "\nInverse:")
         ]
         assert parts == sorted(parts)
-        assert min(map(len, (each.choice, each.change, each.effect))) >= 2
+        for kind in ("choice", "change", "effect"):
+            assert len(getattr(each, kind)) >= 2, f"{each.name}: `{kind}` needs another sentence"
 
 
 def test_a_list_says_what_the_classes_say() -> None:
