@@ -11,7 +11,7 @@ from stepTP.sources.parts import elementwise
 
 _PROBABILITIES = (
     "torch.sigmoid(torch.clamp({0}, -4.0, 1.0))",
-    "torch.clamp(torch.sigmoid({0}), 0.01, 0.99)",
+    "torch.clamp(torch.sigmoid({0}), 0.01, 0.8)",
     "0.05 + 0.7 * torch.sigmoid({0})",
     "0.3 + 0.4 * torch.sigmoid({0})",
     "0.5 + 0.2 * torch.tanh({0})",
@@ -39,6 +39,18 @@ _RATIOS = (
     "(p - q) / (p * (1.0 - p))",
     "(p - q) + torch.log(p / q)",
 )
+_LOGS = (
+    "torch.log(p) + torch.log(q)",
+    "torch.log(p) - torch.log(q)",
+    "torch.log(q) - torch.log(p)",
+    "-torch.log(p) - torch.log(q)",
+    "2.0 * torch.log(p) + torch.log(q)",
+    "torch.log(p) + 2.0 * torch.log(q)",
+    "0.5 * torch.log(p) + 0.5 * torch.log(q)",
+    "torch.log(p) + torch.log(q) + torch.log(1.0 - p)",
+    "torch.log(p * q) - torch.log(p + q)",
+    "torch.log(p) - torch.log(p + q)",
+)
 _ENDS = ("r", "-r", "r.sum(dim=-1)", "r.mean(dim=-1)", "w * r", "r + 0.1 * w * w")
 
 
@@ -46,7 +58,7 @@ def write(draw: Draw) -> str:
     """One or two probabilities within bounds, one or two measures of them, and an end."""
     first = draw.choose("probability", _PROBABILITIES)
     second = draw.choose("other_probability", _PROBABILITIES)
-    ratio = draw.choose("ratio", _RATIOS)
+    ratio = draw.choose("ratio", _LOGS if draw.choose("logs", (True, False)) else _RATIOS)
     lines = [f"r = {ratio}"]
     if draw.choose("two", (False, False, True)):
         other = draw.choose("other", [each for each in _RATIOS if each != ratio])
