@@ -122,10 +122,11 @@ def _load(payload: dict[str, Any], constants: Mapping[str, Any]) -> tuple[Loaded
 def _fitting(payload: dict[str, Any], given: dict[str, Any]) -> tuple[dict[str, Any], LoadedSource, Translation, float]:
     """The constants with which the program has at most the iterations that are wanted, and what `_load` gives of it.
 
-    Raises CannotFit.
+    Raises CannotFit, and SourceError where it runs neither with its own sizes nor with smaller ones.
     """
     limit, code, evaluation = payload["fit"], payload["code"], payload.get("evaluation", False)
-    failed = ""
+    failures: list[SourceError | TooManyOps] = []
+    ran = False
 
     def load(values: Mapping[str, Any]) -> LoadedSource:
         if code is None:
@@ -133,12 +134,14 @@ def _fitting(payload: dict[str, Any], given: dict[str, Any]) -> tuple[dict[str, 
         return load_text(code, payload["file"], {**given, **values}, evaluation=evaluation)
 
     def size(values: Mapping[str, Any]) -> int | None:
-        nonlocal failed
+        nonlocal ran
         try:
-            return estimate(lambda: load(values))
+            iterations = estimate(lambda: load(values))
         except (SourceError, TooManyOps) as error:
-            failed = failed or str(error)
+            failures.append(error)
             return None
+        ran = True
+        return iterations
 
     text = code if code is not None else text_of_module(payload["file"])
     try:
@@ -151,7 +154,10 @@ def _fitting(payload: dict[str, Any], given: dict[str, Any]) -> tuple[dict[str, 
                 return constants, source, translation, took
             search.shrink(int(search.cost * 0.95 * limit / iterations))
     except CannotFit as error:
-        raise CannotFit(f"{payload['file']}: {error}" + (f" ({failed})" if failed else "")) from None
+        first = failures[0] if failures else None
+        if isinstance(first, SourceError) and not ran:  # it is wrong, not large
+            raise first from None
+        raise CannotFit(f"{payload['file']}: {error}" + (f" ({first})" if first else "")) from None
     raise CannotFit(f"{payload['file']}: {iterations} iterations are left: set its sizes")
 
 

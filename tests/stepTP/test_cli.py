@@ -539,12 +539,18 @@ def test_translate_takes_constants_and_a_size(steptp: Steptp, monkeypatch: pytes
     (tmp_path / "large.py").write_text(MODULE.replace("BODY", "self.layer(x)").replace("size = 4", "size = 40000"))
     fixed = MODULE.replace("BODY", "self.layer(x)").replace("size = 4\n", "").replace("size", "90000")
     (tmp_path / "fixed.py").write_text(fixed)
-    dropping, fixed, large = steptp.json("translate", tmp_path, "--fit", "5000", "--workers", "1", code=1)
+    (tmp_path / "missing.py").write_text("size = 64\n")
+    (tmp_path / "wrong.py").write_text(MODULE.replace("BODY", "self.layr(x)").replace("size = 4", "size = 64"))
+    dropping, fixed, large, missing, wrong = steptp.json(
+        "translate", tmp_path, "--fit", "5000", "--workers", "1", code=1
+    )
     assert large["status"] == "verified", large["message"]
     assert large["iterations"] <= 5000
     assert set(large["constants"]) == {"size"} and large["translation_ms"] > 0
     assert dropping["cause"] == "unsupported-op" and "aten.dropout.default" in dropping["message"]
     assert fixed["cause"] == "too-large" and "no constant can be smaller" in fixed["message"]
+    assert missing["cause"] == wrong["cause"] == "source-error"  # they are wrong at any size
+    assert "defines no Model" in missing["message"] and "'layr'" in wrong["message"]
     files = (tmp_path / "dropping.py", tmp_path / "large.py")
     code, table, _ = steptp("translate", *files, "--set", "size=3", "--no-check", "--eval", "--workers", "1")
     assert code == 0 and table.splitlines()[0].split() == [
