@@ -131,7 +131,7 @@ def contamination(
         if outcome["structure"] is None:
             untranslated[outcome["cause"]].append(file.file)
     return Contamination(
-        against=folder.name,
+        against=folder.resolve().name,
         files=len(files),
         sources=len(programs),
         states=len(states),

@@ -35,7 +35,7 @@ def push(
         assert repo is not None
         manifest, where = load_published(run), upload(run, repo, private=private)
     else:
-        called = name or str(load_manifest(run).identity.config.get("name", run.name))
+        called = name or str(load_manifest(run).identity.config.get("name", run.resolve().name))
         with tempfile.TemporaryDirectory(prefix="steptp-push-") as temporary:
             published = publish(run, dry_run or Path(temporary), called)
             manifest = published.manifest

@@ -19,9 +19,11 @@ def report(
 ) -> None:
     """Write one HTML page on a run that needs no network: balance, errors, refusals, speed, rows to browse."""
     from stepTP.manifest import is_published, write_whole
+    from stepTP.publish.published import identity_of
     from stepTP.report.page import page
 
-    place = out or (Path(f"{run.name}.html") if is_published(run) else run / "report.html")
+    identity_of(run)  # a run that is not there is told before a place that is not
+    place = out or (Path(f"{run.resolve().name}.html") if is_published(run) else run / "report.html")
     require_place(place)
     write_whole(place, page(run, rows).encode())
     print(place)

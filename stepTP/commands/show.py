@@ -1,6 +1,7 @@
 """What commands print: JSON for machines, plain aligned tables for people."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -71,6 +72,8 @@ def require_place(file: Path) -> None:
         raise InputError(f"{file}: is no regular file: name another")
     if not file.parent.is_dir():
         raise InputError(f"{file}: there is no folder {file.parent}: make it first")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise InputError(f"{file}: may not be written: allow it, or name another place")
 
 
 def name_of(file: str) -> str:

@@ -55,7 +55,9 @@ def export_run(run: Path, name: FormatName, wanted: Wanted, out: Path, workers: 
     files = {f"{split}.jsonl": "".join(found) for split, found in lines.items() if found}
     files["schema.json"] = _json(format_.shape.model_json_schema(by_alias=True))
     if name == "sharegpt":
-        files["dataset_info.json"] = _json(dataset_info(run.name, [split for split in SPLITS if lines[split]]))
+        files["dataset_info.json"] = _json(
+            dataset_info(run.resolve().name, [split for split in SPLITS if lines[split]])
+        )
     out.mkdir(parents=True, exist_ok=True)
     for left in _OWN:
         if left not in files:

@@ -76,7 +76,7 @@ def figures_of(folder: Path, steps: Sequence[StepRow]) -> Figures:
     grid = Counter((row.strategy, row.source.family) for row in steps)
     verdicts = [verdict for row in steps for verdict in row.verification]
     return Figures(
-        name=str(identity.config.get("name", folder.name)),
+        name=str(identity.config.get("name", folder.resolve().name)),
         identity=identity,
         rows={"steps": len(steps), **counts, "rejected": len(rejected), "refusals": len(refusals)},
         strategies=_strategies(steps, by_strategy),

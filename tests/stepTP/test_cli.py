@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from concurrent.futures import Future
@@ -227,10 +228,14 @@ def test_run_draws_what_gathers_take(steptp: Steptp, tmp_path: Path) -> None:
     assert steptp.fails("run", file) == message
 
 
-def test_run_refuses_a_place_before_it_works(steptp: Steptp, tmp_path: Path, double: Path) -> None:
+def test_run_refuses_a_place_before_it_works(
+    steptp: Steptp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, double: Path
+) -> None:
     assert "is a folder: name a file in it" in steptp.fails("run", double, "--out", tmp_path)
     assert "/dev/null: is no regular file" in steptp.fails("run", double, "--out", "/dev/null")
     assert "there is no folder" in steptp.fails("run", double, "--out", tmp_path / "none" / "out.npz")
+    monkeypatch.setattr(os, "access", lambda _file, _mode: False)  # root may write anywhere but on a disk that is read
+    assert "may not be written: allow it" in steptp.fails("run", double, "--out", tmp_path / "out.npz")
     assert list(tmp_path.iterdir()) == [double]
 
 

@@ -193,6 +193,29 @@ def test_text_of_a_row_is_no_markup(measured_run: Path, tmp_path: Path) -> None:
     assert len(rows_in((tmp_path / "r.html").read_text())) <= len(figures(measured_run).rarest) + 5
 
 
+def test_a_folder_may_be_called_by_a_dot(
+    steptp: Steptp, small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stepTP.publish.folder import publish
+
+    publish(small_run, tmp_path / "d", "d")
+    monkeypatch.chdir(tmp_path / "d")
+    assert steptp("report", ".")[:2] == (0, "d.html\n")
+    assert (tmp_path / "d" / "d.html").is_file()
+    steptp.json("export", ".", "--format", "sharegpt")
+    assert set(json.loads(Path("export/sharegpt/dataset_info.json").read_text())) == {
+        "d_train",
+        "d_validation",
+        "d_test",
+    }
+
+
+def test_a_report_of_no_run_names_the_run(steptp: Steptp, tmp_path: Path) -> None:
+    assert steptp.fails("report", tmp_path / "none").startswith(f"{tmp_path / 'none'}: no manifest.json there: give")
+    (tmp_path / "rows.jsonl").write_text("")
+    assert "is a file: give the folder of a run" in steptp.fails("report", tmp_path / "rows.jsonl")
+
+
 def test_runs_that_differ(steptp: Steptp, small_run: Path, measured_run: Path, tmp_path: Path) -> None:
     assert difference_of(small_run, measured_run).equal
     from stepTP.publish.folder import publish
