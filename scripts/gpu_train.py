@@ -6,8 +6,8 @@ One decoder learns to reason and answer, on the rows of families that are not he
 that are; beside it the same untrained, without reasoning, on answers of other states, and with states shown as TIR.
 Then GRPO of the first. Each call does what is left, for `--seconds`; its state lies in `--folder`. To $OUT (or `--out`)
 go few small files: train.json (every figure, with 95% intervals by program, for all and by held-out family),
-answers.jsonl.gz, and the first decoder's weights in bf16 in parts, which `--restore` begins from where the folder is
-lost.
+answers.jsonl.gz, and weights in bf16 in parts, of the first decoder or, once there is one, of that after GRPO. Where
+the folder is lost, `--restore` goes on from these, or from the parts alone; with `--stages grpo`, GRPO does.
 """
 
 import argparse
@@ -21,7 +21,8 @@ from typing import Any
 
 from stepTP.evaluate.questions import EvaluationError
 from stepTP.export.programs import spelled
-from stepTP.learn.course import ORDER, Course, Settings, answers_of
+from stepTP.learn.carrying import TOLD, deliver, restore
+from stepTP.learn.course import ORDER, Course, Settings
 from stepTP.learn.examples import Example, Form, example
 from stepTP.learn.trial import read_parts
 from stepTP.learn.vocabulary import Vocabulary
@@ -71,11 +72,8 @@ def main() -> None:
     parts = read_parts(options.run, limit=options.rows)
     scorer = Scorer(options.workers, timeout_s=60.0)
     options.out.mkdir(parents=True, exist_ok=True)
-    checkpoint = options.folder / settings.pupil / "checkpoint.pt"
-    if options.restore and not checkpoint.is_file():
-        from stepTP.learn.carrying import unpack
-
-        unpack(options.restore, options.device).save(checkpoint.parent)
+    if options.restore and not (options.folder / TOLD).is_file():
+        restore(options.restore, options.folder, settings.pupil)
     course = Course(
         options.folder, parts, settings, scorer, encoders, lambda states: spelled(states, "tir", options.workers), ends
     )
@@ -95,18 +93,6 @@ def main() -> None:
     scorer.close()
     print("done" if done else "not done: give the same command again", flush=True)
     os._exit(0 if done else 3)  # scores that are still asked for come again
-
-
-def deliver(folder: Path, out: Path, pupil: str) -> None:
-    """What is small enough to take away."""
-    from stepTP.learn.carrying import pack
-    from stepTP.learn.training import Trainer
-
-    if (folder / "train.json").is_file():
-        (out / "train.json").write_bytes((folder / "train.json").read_bytes())
-    (out / "answers.jsonl.gz").write_bytes(answers_of(folder))
-    if (folder / pupil / "checkpoint.pt").is_file():
-        pack(Trainer.load(folder / pupil, "cpu"), out)
 
 
 def arguments() -> argparse.Namespace:
@@ -132,7 +118,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, help="processes that score; one a core by default")
     parser.add_argument("--encoders", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--restore", type=Path, help="a folder with the parts of a decoder")
+    parser.add_argument("--restore", type=Path, help="a folder with what such a call wrote to --out")
     return parser.parse_args()
 
 

@@ -5,16 +5,18 @@
 An answer earns for being parsed, well-formed, legal and equal, each only after those before it; and, with `--timed N`,
 for speed: of N states a round, what is equal is timed beside its state, on a machine that does nothing else then. No
 speed counts without equality. Worker processes score on the CPU's cores. It goes on from `--out` where that has a
-checkpoint; `history.jsonl` has a line a round. `steptp eval single` judges what `scripts/train_small.py --answers` then
-writes from `--out`.
+checkpoint, which is written every minute, with a line a round in `history.jsonl`. `steptp eval single` judges what
+`scripts/train_small.py --answers` then writes from `--out`.
 """
 
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 
 from stepTP.evaluate.questions import EvaluationError
+from stepTP.learn.course import SAVE_S
 from stepTP.learn.decoding import Automaton, Seen
 from stepTP.learn.examples import Form, examples_of
 from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
@@ -42,16 +44,25 @@ def main() -> None:
         practice = parts.practice(None, options.seed, form.program)
         run = Reinforcement(trainer.model, trainer.vocabulary, automaton, practice, scorer, plan)
         options.out.mkdir(parents=True, exist_ok=True)
-        with (options.out / "history.jsonl").open("a", encoding="utf-8") as lines:
+        file = options.out / "history.jsonl"
+        if place == options.out and file.is_file():
+            run.go_on([json.loads(line) for line in file.read_text().splitlines()], trainer.optimiser)
+        trainer.optimiser = run.optimiser
+        saved = time.monotonic()
 
-            def told(entry: object) -> None:
-                line = json.dumps(entry)
-                lines.write(line + "\n")
-                lines.flush()
-                print(line, flush=True)
+        def keep() -> None:
+            nonlocal saved
+            trainer.save(options.out)
+            file.write_text("".join(json.dumps(entry) + "\n" for entry in run.history))
+            saved = time.monotonic()
 
-            run.run(options.seconds, options.rounds, told)
-        trainer.save(options.out)
+        def told(entry: object) -> None:
+            print(json.dumps(entry), flush=True)
+            if time.monotonic() - saved >= SAVE_S:
+                keep()
+
+        run.run(options.seconds, None if options.rounds is None else len(run.history) + options.rounds, told)
+        keep()
 
 
 def arguments() -> argparse.Namespace:

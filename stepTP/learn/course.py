@@ -6,13 +6,12 @@ training, over all calls. Examinations are decoded on the device when a stage en
 the next one trains.
 """
 
-import gzip
 import json
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,12 @@ from stepTP.draw import digest
 from stepTP.evaluate.metrics import Judged, summarise
 from stepTP.evaluate.questions import Question, Reply, read_lines
 from stepTP.evaluate.single import judge
+from stepTP.learn.decoding import Automaton
 from stepTP.learn.examples import Example, Form, with_other_answers
 from stepTP.learn.lessons import Lesson, packed, unpacked
+from stepTP.learn.model import SIZES, Shape
+from stepTP.learn.reinforcement import GrpoPlan, Reinforcement, expected_s
+from stepTP.learn.training import CHECKPOINT, Plan, Trainer
 from stepTP.learn.trial import Parts, replies_of, vocabulary_of
 from stepTP.learn.vocabulary import Vocabulary
 from stepTP.records import StepRow
@@ -38,6 +41,7 @@ FORMS = {
 MOST = {"leir": 400, "shuffled": 400, "reasoning": 900, "tir": 120}  # tokens of an answer
 ORDER = ("untrained", "reasoning", "leir", "shuffled", "tir", "grpo")
 DECODING_S = 30.0  # that an examination may take on the device; none is begun with less time left
+SAVE_S = 60.0  # between two checkpoints: what a kill may cost
 ENDING_S = 8.0  # for the files of a call
 
 
@@ -87,6 +91,7 @@ class Course:
         known = self.folder / "train.json"
         empty: dict[str, Any] = {"about": {}, "trained": {}, "evaluated": {}, "grpo": {}, "errors": {}}
         self.told = json.loads(known.read_text()) if known.is_file() else empty
+        self._noting = threading.Lock()
         self._scoring = ThreadPoolExecutor(1)
         self._spelling = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
@@ -144,31 +149,27 @@ class Course:
         return self._learn(name)
 
     def _learn(self, name: str) -> bool:
-        from stepTP.learn.training import Trainer
-
         if self._is_answered(name):
-            self._examine(name, None, name)
+            self._examine(name, None)
             return True
         lesson = self._lesson("leir" if name == "untrained" else name)
         trainer = self._trainer(name, lesson)
-        seconds = self._seconds(name)
-        if name != "untrained" and trainer.progress.share(trainer.plan) < 1:
-            trainer.train(lesson.examples, min(seconds, self.left() - DECODING_S))
+        while name != "untrained" and trainer.progress.share(trainer.plan) < 1:
+            if (seconds := self.left() - DECODING_S) <= 0:
+                return False
+            trainer.train(lesson.examples, min(SAVE_S, seconds))
             trainer.save(self.folder / name)
             self._note("trained", name, _progress(trainer, lesson))
-            if trainer.progress.share(trainer.plan) < 1:
-                return False
-        assert isinstance(trainer, Trainer)
-        self._examine(name, trainer.model, name)
+        self._examine(name, trainer)
         return self._is_answered(name)
 
-    def _trainer(self, name: str, lesson: Lesson) -> Any:
-        from stepTP.learn.model import SIZES, Shape
-        from stepTP.learn.training import Plan, Trainer
-
+    def _trainer(self, name: str, lesson: Lesson) -> Trainer:
         settings = self.settings
-        if (self.folder / name / "checkpoint.pt").is_file():
-            return Trainer.load(self.folder / name, settings.device)
+        if (self.folder / name / CHECKPOINT).is_file():
+            trainer = Trainer.load(self.folder / name, settings.device)
+            if trainer.vocabulary.to_json() != lesson.vocabulary.to_json():
+                raise ValueError(f"{self.folder / name}: a decoder of other rows: give those, or another folder")
+            return trainer
         longest = settings.longest if lesson.form.spelling == "leir" else settings.longest * 4 // 3
         plan = Plan(self._seconds(name), settings.steps, batch_tokens=settings.batch_tokens, longest=longest)
         sizes = {**SIZES[settings.size], "longest": max(4096, longest)}
@@ -202,31 +203,29 @@ class Course:
     def _exams_of(self, name: str) -> tuple[str, ...]:
         return ("", "samples", "seen", "known-families") if name in (self.settings.pupil, "grpo", "leir") else ("",)
 
-    def _examine(self, name: str, model: Any, stage: str) -> None:
-        """Replies now, as far as the time goes; scores by and by, while something else runs."""
-        from stepTP.learn.decoding import Automaton
-
+    def _examine(self, stage: str, trainer: Trainer | None) -> None:
+        """Replies now, as far as the time goes; scores by and by, while something else runs. None: all has replies."""
         lesson_name = {"untrained": "leir", "grpo": self.settings.pupil}.get(stage, stage)
         form = FORMS[lesson_name]
         for exam in self._exams_of(stage):
-            called = f"{name}-{exam}" if exam else name
+            called = f"{stage}-{exam}" if exam else stage
             questions = [
                 q.model_copy(update={"task": q.task.model_copy(update={"needs_leir": form.program})})
                 for q in self.exams[exam]
             ]
-            if not questions or called in self.told["evaluated"]:
-                continue
             file = self._file(called, "replies")
+            if not questions or (called in self.told["evaluated"] and file.is_file()):
+                continue
             if not file.is_file():
-                if self.left() < DECODING_S:
+                if trainer is None or self.left() < DECODING_S:
                     return
-                lesson = self._lesson(lesson_name)
+                shown = self._lesson(lesson_name).shown if form.spelling != "leir" else None
                 most = min(self.settings.most, MOST[lesson_name])
                 samples = 4 if exam == "samples" else 1
-                automaton = Automaton(lesson.vocabulary, "schema", form.program)
+                automaton = Automaton(trainer.vocabulary, "schema", form.program)
                 temperature = 0.8 if samples > 1 else 0.0
                 replies = replies_of(
-                    model, lesson.vocabulary, automaton, questions, most, form, samples, temperature, lesson.shown
+                    trainer.model, trainer.vocabulary, automaton, questions, most, form, samples, temperature, shown
                 )
                 _write_lines(file, replies)
             self._pending.append(self._scoring.submit(self._score, called, questions, form.program))
@@ -243,37 +242,58 @@ class Course:
         self._guarded(f"score {name}", work)
 
     def _reinforce(self) -> bool:
-        """GRPO of the pupil, round after round, from where the last call left it."""
-        from stepTP.learn.decoding import Automaton
-        from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
-        from stepTP.learn.training import Trainer
-
+        """GRPO of the pupil, round after round, from where the last call left it; of one that was restored, alone."""
         settings = self.settings
-        if not self._is_answered(settings.pupil):
+        if settings.pupil in settings.stages and not self._is_answered(settings.pupil):
             return False
-        if self._is_answered("grpo"):
-            self._examine("grpo", None, "grpo")
+        told = self.told["grpo"]
+        spent: float = told.get("seconds", 0.0)
+        over = spent + expected_s(told.get("rounds", [])) >= settings.grpo_s
+        if over and self._is_answered("grpo"):
+            self._examine("grpo", None)
             return True
-        lesson = self._lesson(settings.pupil)
-        place = next(name for name in ("grpo", settings.pupil) if (self.folder / name / "checkpoint.pt").is_file())
+        if not over:
+            self._forget("grpo")  # what was examined, if anything was, will be another decoder
+        place = next((name for name in ("grpo", settings.pupil) if (self.folder / name / CHECKPOINT).is_file()), None)
+        if place is None:
+            raise ValueError(f"{self.folder}: no decoder to reinforce: train it first, or restore it")
         trainer = Trainer.load(self.folder / place, settings.device)
-        automaton = Automaton(lesson.vocabulary, "schema", True)
+        automaton = Automaton(trainer.vocabulary, "schema", True)
         plan = GrpoPlan(states=settings.states, samples=settings.samples, most=min(settings.most, MOST[settings.pupil]))
-        run = Reinforcement(trainer.model, lesson.vocabulary, automaton, self.practice, self.scorer, plan)
-        before = self.told["grpo"].get("rounds", [])
-        run.history = list(before)
-        spent = self.told["grpo"].get("seconds", 0.0)
-        begun = time.monotonic()
-        run.run(
-            min(settings.grpo_s - spent, self.left() - 2 * DECODING_S),
-            told=lambda _: self._note("grpo", "rounds", [*run.history]),
-        )
-        trainer.save(self.folder / "grpo")
-        self._note("grpo", "seconds", round(spent + time.monotonic() - begun, 1))
+        run = Reinforcement(trainer.model, trainer.vocabulary, automaton, self.practice, self.scorer, plan)
+        if place == "grpo":
+            run.go_on(told.get("rounds", []), trainer.optimiser)
+        else:
+            spent = 0.0  # rounds whose decoder was lost do not count
+        trainer.optimiser = run.optimiser
+        begun = saved = time.monotonic()
+
+        def keep() -> None:
+            nonlocal saved
+            trainer.save(self.folder / "grpo")
+            saved = time.monotonic()
+            self._note("grpo", "rounds", [*run.history], seconds=round(spent + saved - begun, 1))
+
+        def heard(entry: dict[str, Any]) -> None:
+            print(f"{self.left():6.1f} s left  round {entry}", flush=True)
+            if time.monotonic() - saved >= SAVE_S:
+                keep()
+
+        run.run(min(settings.grpo_s - spent, self.left() - 2 * DECODING_S), told=heard)
+        keep()
         if self.told["grpo"]["seconds"] + run.expected_s < settings.grpo_s:
             return False
-        self._examine("grpo", deepcopy(trainer.model), "grpo")
+        self._examine("grpo", trainer)
         return self._is_answered("grpo")
+
+    def _forget(self, stage: str) -> None:
+        """Drops what the examinations of a stage gave."""
+        for exam in self._exams_of(stage):
+            called = f"{stage}-{exam}" if exam else stage
+            with self._noting:
+                self.told["evaluated"].pop(called, None)
+            for kind in ("replies", "scores"):
+                self._file(called, kind).unlink(missing_ok=True)
 
     def _is_answered(self, stage: str) -> bool:
         """Whether all examinations of a stage have their replies."""
@@ -291,22 +311,13 @@ class Course:
     def _file(self, name: str, kind: str) -> Path:
         return self.folder / f"{kind}-{name}.{'npz' if kind == 'lesson' else 'jsonl'}"
 
-    def _note(self, section: str, name: str, value: Any) -> None:
-        self.told[section][name] = value
-        beside = self.folder / "train.part"
-        beside.write_text(json.dumps(self.told, indent=1) + "\n", encoding="utf-8")
-        beside.replace(self.folder / "train.json")
+    def _note(self, section: str, name: str, value: Any, **others: Any) -> None:
+        with self._noting:  # scores come from another thread
+            self.told[section].update({name: value, **others})
+            beside = self.folder / "train.part"
+            beside.write_text(json.dumps(self.told, indent=1) + "\n", encoding="utf-8")
+            beside.replace(self.folder / "train.json")
         print(f"{self.left():6.1f} s left  {section} {name}: {_short(value)}", flush=True)
-
-
-def answers_of(folder: Path) -> bytes:
-    """All replies and scores of a course's folder, as one packed file of lines with the examination's name."""
-    lines: list[str] = []
-    for file in sorted([*folder.glob("replies-*.jsonl"), *folder.glob("scores-*.jsonl")]):
-        kind, _, name = file.stem.partition("-")
-        found = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-        lines += (json.dumps({"exam": name, "kind": kind, **line}) for line in found)
-    return gzip.compress("\n".join(lines).encode(), mtime=0)
 
 
 def _write_lines(file: Path, entries: Sequence[Reply] | Sequence[Judged]) -> None:
@@ -315,7 +326,7 @@ def _write_lines(file: Path, entries: Sequence[Reply] | Sequence[Judged]) -> Non
     beside.replace(file)
 
 
-def _progress(trainer: Any, lesson: Lesson) -> dict[str, Any]:
+def _progress(trainer: Trainer, lesson: Lesson) -> dict[str, Any]:
     progress, tokens = trainer.progress, [len(one.tokens) for one in lesson.examples]
     losses = progress.losses
     step = max(1, len(losses) // 60)

@@ -2,7 +2,8 @@
 
 Each round asks for `samples` answers to each of some states, has them scored, and moves the decoder towards the answers
 that are better than their group. The loss is a mean over tokens; a group whose answers are all worth the same says
-nothing and is left out.
+nothing and is left out. Answers are used once, so all that is off the policy is a round's later updates, and they are
+clipped. Nothing ties the decoder to what it was before (as in Yu et al. 2025): the reward is a check, not a model.
 """
 
 import time
@@ -85,6 +86,11 @@ class Reinforcement:
         self.history: list[dict[str, Any]] = []
         self._known: dict[tuple[int, str, bool], ScoreReport] = {}
 
+    def go_on(self, history: Sequence[dict[str, Any]], kept: torch.optim.Optimizer) -> None:
+        """Goes on after the rounds of `history`, with the moments that the optimiser had; rates are the plan's."""
+        self.history = list(history)
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": kept.state_dict()["state"]})
+
     def run(
         self,
         seconds: float | None = None,
@@ -104,8 +110,8 @@ class Reinforcement:
 
     @property
     def expected_s(self) -> float:
-        """What a round may take: as long as the longest of the last ones."""
-        return max((sum(entry["seconds"].values()) for entry in self.history[-_LAST:]), default=0.0)
+        """What a round may take."""
+        return expected_s(self.history)
 
     def _round(self, number: int) -> dict[str, Any]:
         times = [time.monotonic()]
@@ -115,7 +121,7 @@ class Reinforcement:
         times.append(time.monotonic())
         fair = [s for s in samples if s.report is not None and s.report.error is None]
         used = self._compare(fair)
-        loss = self._update(used) if used else 0.0
+        loss, clipped = self._update(used) if used else (0.0, 0.0)
         times.append(time.monotonic())
         stages = [reached(s.report) for s in fair if s.report is not None]
         strategies = Counter(s.report.strategy for s in fair if s.report and s.report.strategy)
@@ -127,6 +133,7 @@ class Reinforcement:
             **{rate: round(sum(s[rate] for s in stages) / max(1, len(stages)), 4) for rate in RATES},
             "used": len(used),
             "loss": round(loss, 5),
+            "clipped": round(clipped, 4),
             "tokens": round(sum(len(s.answer) for s in samples) / len(samples), 1),
             "strategy_entropy_bits": round(entropy(strategies.values()), 3),
             "seconds": {
@@ -195,9 +202,11 @@ class Reinforcement:
                 used += group
         return used
 
-    def _update(self, samples: list[_Sample]) -> float:
+    def _update(self, samples: list[_Sample]) -> tuple[float, float]:
+        """The mean loss, and the share of tokens whose probability had left the range that counts."""
         self.model.eval()  # without dropout, as the answers were drawn
         losses: list[float] = []
+        left = torch.zeros((), device=self.model.embedding.weight.device)
         questions = list(dict.fromkeys(sample.question for sample in samples))
         for part in range(self.plan.updates):
             mine = set(questions[part :: self.plan.updates])
@@ -208,13 +217,16 @@ class Reinforcement:
             self.optimiser.zero_grad(set_to_none=True)
             loss = 0.0
             for group in self._in_batches(chosen):
-                value = self._loss(group) / total
+                value, outside = self._loss(group)
+                value = value / total
                 value.backward()
                 loss += value.item()
+                left += outside
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
             self.optimiser.step()
             losses.append(loss)
-        return sum(losses) / max(1, len(losses))
+        count = sum(len(s.answer) for s in samples)
+        return sum(losses) / max(1, len(losses)), left.item() / count
 
     def _in_batches(self, samples: list[_Sample]) -> list[list[_Sample]]:
         result: list[list[_Sample]] = [[]]
@@ -225,8 +237,8 @@ class Reinforcement:
             result[-1].append(sample)
         return result
 
-    def _loss(self, samples: list[_Sample]) -> torch.Tensor:
-        """The clipped objective, negated, summed over the answers' tokens."""
+    def _loss(self, samples: list[_Sample]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The clipped objective, negated, summed over the answers' tokens; and how many are outside the range."""
         device = self.model.embedding.weight.device
         longest = max(len(s.prompt) + len(s.answer) for s in samples)
         ids = torch.full((len(samples), longest), PAD, dtype=torch.long)
@@ -247,7 +259,12 @@ class Reinforcement:
         new = logs.gather(1, ids[lines, places][:, None])[:, 0]
         ratio = (new - old).exp()
         clipped = ratio.clamp(1 - self.plan.clip, 1 + self.plan.clip)
-        return -torch.minimum(ratio * advantage, clipped * advantage).sum()
+        return -torch.minimum(ratio * advantage, clipped * advantage).sum(), (ratio.detach() != clipped).sum()
+
+
+def expected_s(history: Sequence[dict[str, Any]]) -> float:
+    """What a round may take after these: as long as the longest of the last ones."""
+    return max((sum(entry["seconds"].values()) for entry in history[-_LAST:]), default=0.0)
 
 
 def advantages(rewards: Sequence[float]) -> list[float]:

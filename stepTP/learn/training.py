@@ -17,6 +17,7 @@ from stepTP.learn.examples import Array, Example, batches
 from stepTP.learn.model import Decoder, Shape
 from stepTP.learn.vocabulary import Vocabulary
 
+CHECKPOINT = "checkpoint.pt"
 REPORT = 20  # steps between two reports of the loss: each waits for the device
 
 
@@ -152,12 +153,12 @@ class Trainer:
         }
         beside = folder / "checkpoint.part"
         torch.save(state, beside)
-        beside.replace(folder / "checkpoint.pt")
+        beside.replace(folder / CHECKPOINT)
 
     @classmethod
     def load(cls, folder: Path, device: str, plan: Plan | None = None) -> "Trainer":
         """The trainer of a checkpoint; another `plan` may give it another end."""
-        state: dict[str, Any] = torch.load(folder / "checkpoint.pt", map_location=device, weights_only=True)
+        state: dict[str, Any] = torch.load(folder / CHECKPOINT, map_location=device, weights_only=True)
         vocabulary = Vocabulary.from_json(json.loads(state["vocabulary"]))
         found = cls(vocabulary, Shape(**state["shape"]), plan or Plan(**state["plan"]), device)
         found.model.load_state_dict(state["model"])

@@ -15,7 +15,7 @@ from leir.canonical import state_id
 from leir.parser import parse
 from stepTP.answer import NotAnAnswer, read_answer, write_answer
 from stepTP.evaluate.questions import EvaluationError, questions_of
-from stepTP.learn.carrying import pack, unpack
+from stepTP.learn.carrying import ANSWERS, TOLD, deliver, pack, restore, unpack
 from stepTP.learn.decoding import Automaton, Constraint, Seen, decode
 from stepTP.learn.examples import (
     Example,
@@ -385,6 +385,45 @@ def test_a_decoder_survives_small_files(vocabulary: Vocabulary, rows: list[StepR
         assert torch.allclose(weight, again.model.state_dict()[name], rtol=2**-8, atol=0), name
 
 
+@pytest.mark.parametrize("stage", ["reasoning", "grpo"])
+def test_a_course_is_restored_from_what_it_delivered(vocabulary: Vocabulary, tmp_path: Path, stage: str) -> None:
+    """With all rounds where their decoder came along, and none where it did not."""
+    folder, out, other = (tmp_path / name for name in ("folder", "out", "other"))
+    out.mkdir()
+    before, after = (
+        Trainer(vocabulary, Shape(vocabulary.size, **SIZES["tiny"]), Plan(steps=9, batch_tokens=300, seed=n), "cpu")
+        for n in range(2)
+    )
+    before.save(folder / "reasoning")
+    told: dict[str, dict[str, Any]] = {
+        "about": {}, "trained": {"reasoning": 1}, "evaluated": {"reasoning-seen": 3, "grpo-seen": 4},
+        "grpo": {"rounds": [1], "seconds": 2.0},
+    }  # fmt: skip
+    (folder / TOLD).write_text(json.dumps(told))
+    names = [f"{kind}-{exam}.jsonl" for kind in ("replies", "scores") for exam in told["evaluated"]]
+    for name in names:
+        (folder / name).write_text('{"text": "\\u00e9"}\n{"text": "b"}\n')
+    if stage == "grpo":
+        after.save(folder / "grpo")
+    deliver(folder, out, "reasoning")
+    restore(out, other, "reasoning")
+    trainer = Trainer.load(other / stage, "cpu")
+    assert trainer.plan.seed == (stage == "grpo")
+    found = json.loads((other / TOLD).read_text())
+    if stage == "grpo":
+        assert (found["grpo"], found["evaluated"]) == (told["grpo"], told["evaluated"])
+    else:
+        assert (found["grpo"], found["evaluated"]) == ({}, {"reasoning-seen": 3})
+        names = [name for name in names if "grpo" not in name]
+    assert found["trained"] == told["trained"]
+    assert sorted(file.name for file in other.glob("*.jsonl")) == sorted(names)
+    assert all((other / name).read_text() == (folder / name).read_text() for name in names)
+    for file in (out / TOLD, out / ANSWERS):
+        file.unlink()
+    restore(out, tmp_path / "bare", "reasoning")
+    assert [file.name for file in (tmp_path / "bare").iterdir()] == ["reasoning"]
+
+
 def test_a_plan_ends(vocabulary: Vocabulary, rows: list[StepRow]) -> None:
     with pytest.raises(ValueError, match="give budget_s or steps"):
         Plan()
@@ -467,6 +506,35 @@ def test_grpo_moves_towards_what_is_rewarded(
     assert max(h["reward"] for h in history) <= 1
     assert run.expected_s > 0
     assert run.run(seconds=0.0) == history  # a round that would not end in time is not begun
+
+
+@pytest.mark.slow
+def test_rounds_in_two_calls_give_what_one_call_gives(
+    rows: list[StepRow], vocabulary: Vocabulary, trained: tuple[Trainer, list[Example]]
+) -> None:
+    """The optimiser's moments come along; its rates do not: a checkpoint of training has others."""
+    questions = questions_of([rows[2], rows[3]], {})
+    plan = GrpoPlan(states=2, samples=8, most=60, rate=1e-3, batch_tokens=2000)
+
+    def begun(weights: dict[str, torch.Tensor]) -> Reinforcement:
+        model = decoder(vocabulary)
+        model.load_state_dict(weights)
+        automaton = Automaton(vocabulary, "schema", True)
+        return Reinforcement(model, vocabulary, automaton, questions, Prefers("loop_unrolling"), plan)
+
+    whole, first = (begun(trained[0].model.state_dict()) for _ in range(2))
+    whole.run(rounds=3)
+    first.run(rounds=2)
+    second = begun(first.model.state_dict())
+    for group in first.optimiser.param_groups:
+        group["lr"] = 1.0
+    second.go_on(first.history, first.optimiser)
+    second.run(rounds=3)
+    plain = [[{**h, "seconds": None} for h in one.history] for one in (whole, second)]
+    assert plain[0] == plain[1] and sum(h["used"] for h in whole.history[1:]) > 0
+    assert all(0 <= h["clipped"] < 0.5 for h in whole.history)
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, second.model.state_dict()[name]), name
 
 
 def test_grpo_needs_states(vocabulary: Vocabulary) -> None:

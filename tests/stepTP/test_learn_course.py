@@ -102,11 +102,27 @@ def test_a_course_at_toy_size(tmp_path: Path) -> None:
     assert {(entry["exam"], entry["kind"]) for entry in map(json.loads, lines)} >= {
         ("reasoning", "replies"), ("reasoning", "scores"), ("tir", "scores"),
     }  # fmt: skip
-    # Where the folder is lost, the first decoder goes on from the parts.
-    again = [*command, "--restore", str(out), "--stages", "reasoning"]
+    # Where the folder is lost, GRPO alone goes on from what was taken away, with further rounds.
+    again = [*command, "--restore", str(out), "--stages", "grpo"]
     again[again.index(str(tmp_path / "course"))] = str(tmp_path / "other")
     again[again.index("--out") + 1] = str(tmp_path / "more")
+    again[again.index("--reinforce") + 1] = str(told["grpo"]["seconds"] + 4)
     ended = subprocess.run(again, env=environment(), capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     after = json.loads((tmp_path / "more" / "train.json").read_text())
-    assert after["trained"] == {} and after["evaluated"]["reasoning"]["answers"] == 4  # its three steps are done
+    count = len(told["grpo"]["rounds"])
+    assert after["grpo"]["rounds"][:count] == told["grpo"]["rounds"] and len(after["grpo"]["rounds"]) > count
+    assert after["trained"] == told["trained"] and after["evaluated"]["tir"] == told["evaluated"]["tir"]
+    assert after["evaluated"]["grpo"]["answers"] == 4 and after["errors"] == {}
+    # From the parts alone, it begins with them.
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for part in sorted(out.glob("decoder.part.*")):
+        part.rename(bare / part.name)
+    again[again.index("--restore") + 1] = str(bare)
+    again[again.index(str(tmp_path / "other"))] = str(tmp_path / "third")
+    again[again.index("--reinforce") + 1] = "3"
+    ended = subprocess.run(again, env=environment(), capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    third = json.loads((tmp_path / "more" / "train.json").read_text())
+    assert third["trained"] == {} and third["grpo"]["rounds"][0]["round"] == 0
