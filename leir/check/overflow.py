@@ -15,7 +15,7 @@ from functools import lru_cache
 from leir.analysis.access import tensors_in
 from leir.analysis.affine import Interval, interval
 from leir.analysis.ranges import ranges
-from leir.analysis.types import integer_range, is_float, is_integer, type_of
+from leir.analysis.types import Weak, integer_range, is_float, is_integer, type_of
 from leir.check.bounds import preconditions
 from leir.check.diagnostic import Diagnostic
 from leir.edit import (
@@ -46,7 +46,6 @@ from leir.syntax import (
     operands,
 )
 
-_I64 = integer_range("i64")
 _SMALL = (-(2**30), 2**30)
 _RING = ("+", "-", "*")
 
@@ -77,7 +76,7 @@ def check_overflow(program: Program, objections: Callable[[Program], Iterable[Di
 
 @lru_cache(maxsize=4096)  # a step leaves most statements as they are
 def _candidates(outermost: Stmt, types: tuple[tuple[str, DType], ...]) -> tuple[tuple[Path, Path, DType], ...]:
-    """The operands in an outermost statement that loop extents alone do not keep within i64, with their types.
+    """The operands in an outermost statement that loop extents alone do not keep within their types.
 
     As paths from there. `types`: of its tensors. A whole subscript is none: that it stays within its tensor is proved.
     """
@@ -90,15 +89,14 @@ def _candidates(outermost: Stmt, types: tuple[tuple[str, DType], ...]) -> tuple[
             for within, operand in walk_expression(whole, (number,)):
                 if len(within) == 1 or not _computes(operand) or _is_real(operand, known):
                     continue
-                if not _fits(operand, limits, _I64):
-                    above = [whole]
-                    for step in within[1:-1]:
-                        above.append(operands(above[-1])[step])
-                    kind = type_of(operand, known)
-                    if not isinstance(kind, str) or not is_integer(kind):
-                        continue
-                    if not _is_harmless(operand, kind, above, known, limits):
-                        found.append((path, within, kind))
+                kind = type_of(operand, known) if _converts(operand) else "i64"
+                if isinstance(kind, Weak) or not is_integer(kind) or _fits(operand, limits, integer_range(kind)):
+                    continue
+                above = [whole]
+                for step in within[1:-1]:
+                    above.append(operands(above[-1])[step])
+                if not _is_harmless(operand, kind, above, known, limits):
+                    found.append((path, within, kind))
     return tuple(found)
 
 
@@ -126,6 +124,11 @@ def _is_real(expression: Expr, types: Mapping[str, DType]) -> bool:
             return True
         case _:
             return False
+
+
+def _converts(expression: Expr) -> bool:
+    """Whether an integer expression may be of another type than loop variables."""
+    return isinstance(expression, Access | Cast) or any(map(_converts, operands(expression)))
 
 
 def _fits(expression: Expr, limits: Mapping[str, Interval], ends: tuple[int, int]) -> bool:

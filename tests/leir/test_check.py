@@ -194,6 +194,8 @@ SETS = [  # what isl proves
     ("integer-overflow", GATHER + "[C_i=A_{(<<J_i*2000000000>>)//2000000000};]",
      GATHER + "[C_i=A_{(cast(i64,J_i)*2000000000)//2000000000};]"),
     ("integer-overflow", GATHER + "[C_i=A_{<<J_i*3>>+i-cast(i64,J_i)*3};]", GATHER + "[C_i=A_{J_i*3-20+i};]"),
+    ("integer-overflow", GATHER + "[C_i=A_{(<<J_i%3*2147483647>>)%2147483647};]",
+     GATHER + "[C_i=A_{J_i%3*2147483647%8};]"),
     ("integer-overflow", GATHER + "[C_i=A_{min(<<abs(J_i)>>,7)};]",
      GATHER + "[C_i=A_{min(abs(cast(i64,J_i)),7)};]"),
     ("integer-overflow",
