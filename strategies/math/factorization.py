@@ -42,7 +42,8 @@ class Factorization(Algebraic):
     choice: ClassVar[tuple[str, ...]] = (
         "{factor} is a factor of the whole of {old}: multiplied once, at the end, it saves {saved}.",
         "{old} takes {operations_before}, and {saved} less if {factor} is taken out.",
-        "Why multiply by {factor} in every term? The sum of what is left can be formed first, with {saved} less.",
+        "Why multiply by {factor} in every term of {old}? The sum of what is left can be formed first, with {saved} "
+        "less.",
         "The equation at {path} computes {old} term by term, though {factor} divides all of it.",
         *SAVING,
         *SHOWING,

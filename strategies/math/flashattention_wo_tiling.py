@@ -224,7 +224,7 @@ class FlashattentionWoTiling(Strategy):
             "path": path_text(self.path),
             "score": expression_text(found.weights.score),
             "maximum": expression_text(found.maximum.access),
-            "parts": f"The nests at {listed(path_text(path) for path in sorted(nests))}",
+            "parts": f"the nests at {listed(path_text(path) for path in sorted(nests))}",
             "registers": listed([own.largest.tensor, *accumulators]),
             "accumulators": listed(accumulators),
             "running": own.largest.tensor,

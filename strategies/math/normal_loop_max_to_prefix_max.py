@@ -75,8 +75,8 @@ class NormalLoopMaxToPrefixMax(Strategy):
         "{result} is no longer accumulated; it is {last}, and {element} is made from {earlier} and {term}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{running} takes {bytes}, which a later step can shrink to the two elements that are alive at once. Maxima "
-        "are exact, so no bit changes.",
+        "{running} takes {bytes}, though each iteration asks for no more of it than {earlier}. Maxima are exact, so no "
+        "bit changes.",
         "What is taken relative to {result} may now be taken relative to {running}, in one loop with it. The same "
         "comparisons are made in the same order: every bit stays.",
         "The work is the same, a comparison a term; {bytes} are stored on top. No rounding is involved.",
