@@ -19,12 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stepTP.evaluate.questions import EvaluationError
 from stepTP.export.programs import spelled
 from stepTP.learn.carrying import TOLD, deliver, restore
 from stepTP.learn.course import ORDER, Course, Settings
 from stepTP.learn.examples import Example, Form, example
-from stepTP.learn.trial import read_parts
+from stepTP.learn.trial import CANNOT_LEARN, read_parts
 from stepTP.learn.vocabulary import Vocabulary
 from stepTP.records import Step, StepRow
 from stepTP.verify.scorer import Scorer
@@ -125,5 +124,5 @@ def arguments() -> argparse.Namespace:
 if __name__ == "__main__":
     try:
         main()
-    except EvaluationError as error:
+    except CANNOT_LEARN as error:
         sys.exit(f"gpu_train: {error}")

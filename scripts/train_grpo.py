@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stepTP.recipe import RecipeError, adapters, exported, load_recipe
+from stepTP.recipe import RecipeError, adapters, exported, lines, load_recipe, require_training, settings
 from stepTP.rewards.trl import StepReward
 from stepTP.verify.scorer import Scorer
 
@@ -28,6 +28,7 @@ def main() -> None:
     options = parser.parse_args()
     recipe = load_recipe(options.recipe)
     questions = prompts(exported(options.export, "train"))
+    require_training()
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -35,7 +36,7 @@ def main() -> None:
         trainer: Any = GRPOTrainer(
             model=options.model or recipe.model,
             reward_funcs=StepReward(scorer=scorer),
-            args=GRPOConfig(output_dir=str(options.out), report_to=[], **recipe.arguments),
+            args=settings(GRPOConfig, recipe, options.out),
             train_dataset=Dataset.from_list(questions),
             peft_config=adapters(recipe),
         )
@@ -47,8 +48,7 @@ def main() -> None:
 def prompts(file: Path) -> list[dict[str, Any]]:
     """The columns that the trainer and the reward look at. Raises RecipeError."""
     found: list[dict[str, Any]] = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        entry = json.loads(line)
+    for number, entry in lines(file):
         if missing := [key for key in ("prompt", "state", "source") if key not in entry]:
             raise RecipeError(f"{file}:{number}: no {missing[0]}: export with --format rl")
         found.append({key: entry[key] for key in ("prompt", "state", "source")})

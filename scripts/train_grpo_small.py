@@ -21,7 +21,7 @@ from stepTP.learn.decoding import Automaton, Seen
 from stepTP.learn.examples import Form, examples_of
 from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
 from stepTP.learn.training import Trainer, device_here
-from stepTP.learn.trial import read_parts
+from stepTP.learn.trial import CANNOT_LEARN, read_parts
 from stepTP.verify.scorer import Scorer
 
 
@@ -92,5 +92,5 @@ def arguments() -> argparse.Namespace:
 if __name__ == "__main__":
     try:
         main()
-    except EvaluationError as error:
+    except CANNOT_LEARN as error:
         sys.exit(f"train_grpo_small: {error}")

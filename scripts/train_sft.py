@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stepTP.recipe import RecipeError, adapters, exported, load_recipe
+from stepTP.recipe import RecipeError, adapters, exported, lines, load_recipe, require_training, settings
 
 
 def main() -> None:
@@ -26,12 +26,13 @@ def main() -> None:
     options = parser.parse_args()
     recipe = load_recipe(options.recipe)
     train = conversations(exported(options.export, "train"))
+    require_training()
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
     trainer = SFTTrainer(
         model=options.model or recipe.model,
-        args=SFTConfig(output_dir=str(options.out), report_to=[], **recipe.arguments),
+        args=settings(SFTConfig, recipe, options.out),
         train_dataset=Dataset.from_list(train),
         peft_config=adapters(recipe),
     )
@@ -43,8 +44,8 @@ def main() -> None:
 def conversations(file: Path) -> list[dict[str, Any]]:
     """The examples as prompt and completion, so that TRL's loss is of the answer. Raises RecipeError."""
     found: list[dict[str, Any]] = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-        messages = json.loads(line).get("messages")
+    for number, entry in lines(file):
+        messages = entry.get("messages")
         if not messages or messages[-1]["role"] != "assistant":
             raise RecipeError(f"{file}:{number}: no conversation that ends in an answer: export with --format sft")
         found.append({"prompt": messages[:-1], "completion": messages[-1:]})

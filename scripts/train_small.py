@@ -21,14 +21,14 @@ from stepTP.learn.decoding import Automaton, Seen
 from stepTP.learn.examples import Form, examples_of, with_other_answers
 from stepTP.learn.model import SIZES, Shape
 from stepTP.learn.training import Plan, Trainer, device_here
-from stepTP.learn.trial import read_parts, replies_of, vocabulary_of
-from stepTP.manifest import RunError
+from stepTP.learn.trial import CANNOT_LEARN, read_parts, replies_of, vocabulary_of
 
 
 def main() -> None:
     options = arguments()
     form = Form(program=not options.step_only, reasoning=options.reasoning, spelling=options.spelling)
     parts = read_parts(options.run, seed=options.seed, limit=options.rows, filtered=not options.unfiltered)
+    options.out.mkdir(parents=True, exist_ok=True)
     print(f"{len(parts.learnt)} rows to learn from; held out: {', '.join(parts.families)}")
     states = [row.leir_before for row in (*parts.learnt, *parts.held_out)]
     shown = None
@@ -56,7 +56,6 @@ def main() -> None:
     if options.seconds != 0:
         trainer.train(examples, options.seconds, told=lambda line: print(line, flush=True))
         trainer.save(options.out)
-    options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "losses.json").write_text(json.dumps(trainer.progress.losses))
     if options.answers:
         automaton = Automaton(vocabulary, options.decoding, form.program, Seen(examples, vocabulary))
@@ -104,5 +103,5 @@ def arguments() -> argparse.Namespace:
 if __name__ == "__main__":
     try:
         main()
-    except (EvaluationError, RunError) as error:
+    except CANNOT_LEARN as error:
         sys.exit(f"train_small: {error}")

@@ -1,5 +1,9 @@
 """A recipe: which model is trained, how, and with what arguments of TRL. YAML, checked key by key."""
 
+import importlib.util
+import json
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,6 +64,34 @@ def exported(folder: Path, split: str) -> Path:
     if not file.is_file():
         raise RecipeError(f"{file}: no such file: write it with steptp export RUN --format sft (rl for GRPO)")
     return file
+
+
+def lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The examples of a file, numbered from 1. Raises RecipeError."""
+    with file.open(encoding="utf-8", errors="replace") as content:
+        for number, line in enumerate(content, 1):
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                entry = None
+            if not isinstance(entry, dict):
+                raise RecipeError(f"{file}:{number}: no JSON object: write it again with steptp export")
+            yield number, entry
+
+
+def require_training() -> None:
+    """Raises RecipeError where a package of the extra `train` is not installed."""
+    for package in ("trl", "peft"):
+        if importlib.util.find_spec(package) is None:
+            raise RecipeError(f"{package} is not installed: pip install 'steptp[train]'")
+
+
+def settings(shape: Any, recipe: Recipe, out: Path) -> Any:
+    """The recipe's arguments as TRL's configuration `shape`, a dataclass. Raises RecipeError where that lacks one."""
+    known = {field.name for field in fields(shape)}
+    if unknown := [name for name in recipe.arguments if name not in known]:
+        raise RecipeError(f"arguments.{unknown[0]}: {shape.__name__} of TRL has none: is it the other script's recipe?")
+    return shape(output_dir=str(out), report_to=[], **recipe.arguments)
 
 
 def adapters(recipe: Recipe) -> Any:

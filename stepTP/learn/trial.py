@@ -4,14 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stepTP.commands.show import InputError
 from stepTP.draw import digest
 from stepTP.evaluate.questions import EvaluationError, Question, Reply, held_out_families, questions_of
 from stepTP.learn.decoding import Automaton, decode
 from stepTP.learn.examples import Form, prompt_tokens, reply_text
 from stepTP.learn.model import Decoder
 from stepTP.learn.vocabulary import Vocabulary
-from stepTP.records import ProgramRow, Step, StepRow
+from stepTP.manifest import RunError
+from stepTP.records import ProgramRow, RowError, Step, StepRow
 from stepTP.second_pass import unfiltered
+
+CANNOT_LEARN = (EvaluationError, InputError, RowError, RunError, OSError)  # what scripts tell in one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def parts_of(rows: Sequence[StepRow], programs: Mapping[str, ProgramRow], share:
 
 def read_parts(run: Path, share: float = 0.15, seed: int = 0, limit: int | None = None, filtered: bool = True) -> Parts:
     """The parts of a run; `limit`: so many rows to learn from, by hash. Not `filtered`: they are learnt from as they
-    were before the run's filter, and asked about as it left them. Raises EvaluationError, InputError, RunError."""
+    were before the run's filter, and asked about as it left them. Raises what `CANNOT_LEARN` has."""
     from stepTP.commands.rows import step_rows
 
     rows, programs = step_rows(run)

@@ -45,6 +45,27 @@ def test_the_seconds_of_training_are_shared_out() -> None:
     assert set(SHARES) < set(ORDER)
 
 
+@pytest.mark.parametrize(
+    ("name", "run", "out", "message"),
+    [
+        ("train_small.py", "none", "out", "none: no such run or file"),
+        ("train_small.py", "text.jsonl", "out", "text.jsonl:1: the line: Invalid JSON"),
+        ("train_small.py", SAMPLE, "text.jsonl/out", "Not a directory"),
+        ("train_grpo_small.py", SAMPLE, "out", "none: no checkpoint"),
+    ],
+)
+def test_what_cannot_be_learnt_from_is_one_line(
+    tmp_path: Path, name: str, run: str | Path, out: str, message: str
+) -> None:
+    (tmp_path / "text.jsonl").write_text("text\n")
+    end = ("--steps", "1") if name == "train_small.py" else ("--rounds", "1", "--model", tmp_path / "none")
+    command = script(name, tmp_path / run, "--out", tmp_path / out, *end, "--device", "cpu")
+    said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert said.returncode == 1 and said.stdout == ""
+    assert said.stderr.count("\n") == 1 and said.stderr.startswith(f"{name.removesuffix('.py')}: ")
+    assert message in said.stderr
+
+
 @pytest.mark.slow
 def test_training_that_is_killed_goes_on_with_the_same_losses(tmp_path: Path) -> None:
     """One run, and slices of which some are killed half-way: the same loss at every step."""

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ import yaml
 
 from stepTP.answer import with_thought
 from stepTP.prompt import prompt
-from stepTP.recipe import RecipeError, exported, load_recipe
+from stepTP.recipe import Recipe, RecipeError, exported, load_recipe, require_training, settings
 from stepTP.rewards.tasks import columns_of
 from tests.stepTP.test_evaluate_single import RIGHT
 from tests.stepTP.test_score import SOFTMAX, TASK
@@ -66,11 +67,40 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
     for name, read in (("train_sft", "conversations"), ("train_grpo", "prompts")):
         with pytest.raises(RecipeError, match="holds no"):
             getattr(script(name), read)(file)
+    for text in ("{\n", "[]\n"):
+        file.write_text(text)
+        for name, read in (("train_sft", "conversations"), ("train_grpo", "prompts")):
+            with pytest.raises(RecipeError, match=r"train.jsonl:1: no JSON object"):
+                getattr(script(name), read)(file)
     file.write_text("{}\n")
     with pytest.raises(RecipeError, match=r"train.jsonl:1: no conversation"):
         script("train_sft").conversations(file)
     with pytest.raises(RecipeError, match=r"train.jsonl:1: no prompt"):
         script("train_grpo").prompts(file)
+
+
+@pytest.mark.parametrize("package", ["trl", "peft"])
+def test_a_package_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else object())
+    with pytest.raises(RecipeError, match=rf"{package} is not installed: pip install 'steptp\[train\]'"):
+        require_training()
+
+
+@dataclass
+class Configuration:
+    """Of TRL's kind."""
+
+    output_dir: str
+    report_to: list[str]
+    num_generations: int = 8
+
+
+def test_an_argument_that_trl_lacks_is_told(tmp_path: Path) -> None:
+    recipe = Recipe(model="m", arguments={"num_generations": 4})
+    assert settings(Configuration, recipe, tmp_path) == Configuration(str(tmp_path), [], 4)
+    other = Recipe(model="m", arguments={"assistant_only_loss": True})
+    with pytest.raises(RecipeError, match=r"arguments.assistant_only_loss: Configuration of TRL has none"):
+        settings(Configuration, other, tmp_path)
 
 
 def test_the_loss_is_of_the_answer(tmp_path: Path) -> None:
