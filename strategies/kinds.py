@@ -43,7 +43,8 @@ def is_of_kind(program: Program, path: Path, kind: Kind) -> tuple[bool, str]:
 def independence(program: Program, path: Path) -> tuple[bool, str]:
     """Whether no two iterations of the loop at `path` touch one element that one of them writes, and why.
 
-    Where an accumulation is what ties them together, the evidence names the step that takes them apart.
+    Where an accumulation is what ties them together, the evidence names the step that takes them apart, or says why it
+    cannot.
     """
     loop = loop_at(program, path)
     found = carries_dependence(program, path)
@@ -52,9 +53,15 @@ def independence(program: Program, path: Path) -> tuple[bool, str]:
         return True, "; ".join(part for part in parts if part)
     text = str(found)
     if found.kind == "reduction":
+        from strategies.operator.reduction_factorization import ReductionFactorization  # it is one of a level above
+
+        apart = ReductionFactorization(path=path, tensor=found.tensor, parts=2)
+        hindrance = next((fact.evidence for fact in apart.facts(program) if not fact.holds), None)
+        text += f"; reduction_factorization of {loop.variable} "
         text += (
-            f"; reduction_factorization of {loop.variable} first gives its iterations partial results of their own, "
-            "which a second nest combines"
+            "first gives its iterations partial results of their own, which a second nest combines"
+            if hindrance is None
+            else f"would take them apart, but {hindrance}"
         )
     return False, text
 

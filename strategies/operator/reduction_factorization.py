@@ -110,7 +110,9 @@ class ReductionFactorization(Gridded):
         enough = self.parts <= loop.extent
         yield Fact("parts-are-not-more", enough, f"{self.parts} parts of {loop.extent} iterations of {loop.variable}")
         found = [equation for _, equation in _reductions(loop) if equation.target.tensor == self.tensor]
-        evidence = f"{counted(len(found), 'equation')} below {loop.variable} accumulates into {self.tensor} across it"
+        which = "no equation" if not found else f"{len(found)} equations" if len(found) > 1 else "1 equation"
+        does = "accumulate" if len(found) > 1 else "accumulates"
+        evidence = f"{which} below {loop.variable} {does} into {self.tensor} across it"
         yield Fact("loop-is-reduced-over", len(found) == 1, evidence)
         (equation,) = found
         alloc = tensors(program)[self.tensor].alloc or ()
