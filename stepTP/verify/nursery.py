@@ -43,6 +43,7 @@ _OOM_SCORE = "800"  # of 1,000: where the machine runs out of memory, workers go
 def main() -> None:
     control, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     kernel.adopt_orphans()
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # PyTorch then asks for GPUs without starting CUDA
     if "board" in sys.argv[3:]:
         open_board()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent decides when it ends

@@ -131,6 +131,11 @@ def test_a_worker_has_one_thread_and_a_fixed_hash_seed(pool: Pool) -> None:
     assert run(pool, "environment", names=names) == dict(zip(names, "110", strict=True))
 
 
+def test_what_is_imported_before_a_fork_starts_no_cuda(pool: Pool) -> None:
+    name = "PYTORCH_NVML_BASED_CUDA_CHECK"
+    assert run(pool, "environment", names=[name]) == {name: "1"}
+
+
 def test_a_slow_import_is_not_a_hang(hasty_pool: Pool) -> None:
     assert hasty_pool.submit("tests.stepTP.slow_import.task", {"x": 5}).result(timeout=60) == 5
 
