@@ -6,12 +6,14 @@ That is its figures, all replies and scores, and one decoder: weights in bf16, n
 import gzip
 import io
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from stepTP.evaluate.questions import EvaluationError
 from stepTP.learn.model import Shape
 from stepTP.learn.training import CHECKPOINT, Plan, Progress, Trainer
 from stepTP.learn.vocabulary import Vocabulary
@@ -33,12 +35,15 @@ def deliver(folder: Path, out: Path, pupil: str) -> None:
 
 
 def restore(out: Path, folder: Path, pupil: str) -> None:
-    """A course's folder from the files of `deliver`, as far as they are there; the decoder alone will do."""
+    """A course's folder from the files of `deliver`, as far as they are there; the decoder alone will do.
+
+    Raises FileNotFoundError without a decoder, and EvaluationError for answers of no examination.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     told: dict[str, Any] = {}
     if (out / TOLD).is_file():
         told = json.loads((out / TOLD).read_text(encoding="utf-8"))
-    stage = told.get("about", {}).get("decoder") or pupil
+    stage = "grpo" if told.get("about", {}).get("decoder") == "grpo" else pupil
     unpack(out, "cpu").save(folder / stage)
     lost = "" if stage == "grpo" else "grpo"  # rounds whose decoder did not come along
     if (out / ANSWERS).is_file():
@@ -46,6 +51,8 @@ def restore(out: Path, folder: Path, pupil: str) -> None:
         for line in gzip.decompress((out / ANSWERS).read_bytes()).decode().splitlines():
             entry = json.loads(line)
             exam, kind = entry.pop("exam"), entry.pop("kind")
+            if kind not in ("replies", "scores") or not re.fullmatch(r"[a-z-]+", exam):  # they name files
+                raise EvaluationError(f"{out / ANSWERS}: no examination gives {kind} of {exam}")
             if exam.partition("-")[0] != lost:
                 found.setdefault(f"{kind}-{exam}.jsonl", []).append(json.dumps(entry) + "\n")
         for name, lines in found.items():
@@ -89,8 +96,10 @@ def pack(trainer: Trainer, folder: Path, largest: int = 15 << 20) -> list[Path]:
 
 
 def unpack(folder: Path, device: str) -> Trainer:
-    """The decoder of such files, where its training was; the optimiser begins anew."""
+    """The decoder of such files, where its training was; the optimiser begins anew. Raises FileNotFoundError."""
     data = b"".join(file.read_bytes() for file in sorted(folder.glob(f"{PART}*")))
+    if not data:
+        raise FileNotFoundError(f"{folder}: no {PART}00, as training writes beside its figures")
     state: dict[str, Any] = torch.load(io.BytesIO(data), map_location=device, weights_only=True)
     vocabulary = Vocabulary.from_json(json.loads(state["vocabulary"]))
     found = Trainer(vocabulary, Shape(**state["shape"]), Plan(**state["plan"]), device)

@@ -1,5 +1,6 @@
 """The small decoder: text to tokens and back, names exchanged, decoding with a cache, training in slices, GRPO."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -422,6 +423,11 @@ def test_a_course_is_restored_from_what_it_delivered(vocabulary: Vocabulary, tmp
         file.unlink()
     restore(out, tmp_path / "bare", "reasoning")
     assert [file.name for file in (tmp_path / "bare").iterdir()] == ["reasoning"]
+    (out / ANSWERS).write_bytes(gzip.compress(b'{"exam": "../../a", "kind": "scores"}'))
+    with pytest.raises(EvaluationError, match=r"no examination gives scores of \.\./\.\./a"):
+        restore(out, tmp_path / "never", "reasoning")
+    with pytest.raises(FileNotFoundError, match=r"no decoder\.part\.00"):
+        restore(tmp_path, tmp_path / "never", "reasoning")
 
 
 def test_a_plan_ends(vocabulary: Vocabulary, rows: list[StepRow]) -> None:
