@@ -66,11 +66,13 @@ def single(
 ) -> None:
     """Judge single steps: parsed, well-formed, legal, executable, equal, bit-equal; by family, with intervals.
 
-    Run again with the same --out, it asks only for the replies that are missing there.
+    Run again with the same --out, it asks only for the replies that are missing there; a folder holds those of
+    one model to one way of asking.
     """
     from stepTP.evaluate.metrics import summarise
     from stepTP.evaluate.page import single_page
     from stepTP.evaluate.questions import Reply, read_lines, replies_to
+    from stepTP.evaluate.settings import require_same
     from stepTP.evaluate.single import SCORES, ask_endpoint, judge
     from stepTP.verify.devices import cuda_devices
     from stepTP.verify.scorer import Scorer
@@ -100,6 +102,8 @@ def single(
         from stepTP.chat import Endpoint
 
         server = Endpoint(endpoint or "", model or "", temperature=temperature, max_tokens=max_tokens)
+        put = {"explain": explain, "program": program, "reasoning": reasoning, "text": text.value}
+        require_same(out, {"model": model, "temperature": temperature, "max_tokens": max_tokens, **put})
         with _bar("ask", "reply") as told:
             asking = _asking(questions, explain, reasoning, text, workers)
             replies = ask_endpoint(questions, server, out, samples, requests, asking, told)
@@ -153,12 +157,13 @@ def search(
 ) -> None:
     """Compare searches and policies at equal budgets: speedups over the source and PyTorch, efficiency, cost.
 
-    Run again with the same --out, it searches only where it has not; what a model has replied is not asked again. Where
-    states are timed, PyTorch's eager and compiled modules are too.
+    Run again with the same --out, it searches only where it has not, and with the same budget; what a model has replied
+    is not asked again. Where states are timed, PyTorch's eager and compiled modules are too.
     """
     from stepTP.evaluate.page import search_lines, search_page
     from stepTP.evaluate.questions import read_lines
     from stepTP.evaluate.searching import FOUND, Found, journal_of, keep, search_program, summarise_searches
+    from stepTP.evaluate.settings import require_same
     from stepTP.measurements import Request, Source, measure_compiled
     from stepTP.search import OFFLINE, SEARCHES, policy_of
     from stepTP.search.objectives import Measured, Predicted
@@ -178,6 +183,13 @@ def search(
         raise InputError("eval search: no CUDA device here: give --target llvm, or no --measurements")
     programs = _programs(where, family, split, limit, seed)
     out.mkdir(parents=True, exist_ok=True)
+    kept: dict[str, Any] = {
+        "evaluations": evaluations, "measurements": measurements, "seconds": seconds, "width": width, "depth": depth,
+        "target": target.value, "seed": seed,
+    }  # fmt: skip
+    if "llm" in policies:
+        kept |= {f"llm {model}": {"samples": samples, "temperature": temperature}}
+    require_same(out, kept)
     file = out / FOUND
     have = {found.key: found for found in read_lines(file, Found)} if file.is_file() else {}
     file.write_text("".join(found.model_dump_json() + "\n" for found in have.values()), encoding="utf-8")

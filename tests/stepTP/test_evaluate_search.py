@@ -186,6 +186,9 @@ def test_the_command_asks_a_model_once(steptp: Steptp, tmp_path: Path, monkeypat
         (out / "found.jsonl").unlink()  # as if it had been killed before the search was whole
         assert steptp.json(*told)["searches"][0]["best"] == row["best"]
         assert len(server.asked) == 1
+        assert steptp.json(*told, "--policy", "random")["searches"]  # beside it
+        changed = steptp.fails(*told, "--temperature", "0.1")
+        assert f"{out}: begun with other settings (llm m.temperature: 0.8, now 0.1)" in changed
     for wrong in (["--policy", "llm"], ["--policy", "random", "--endpoint", "x", "--model", "m"],
                   ["--policy", "llm", "--endpoint", "x"]):  # fmt: skip
         assert "go together" in steptp.fails("eval", "search", file, "--out", out, *wrong)
@@ -212,6 +215,12 @@ def test_the_command_searches_once(steptp: Steptp, tmp_path: Path, monkeypatch: 
     assert "greedy / cost_model" in (out / "index.html").read_text()
     assert len(calls) == 2
     assert steptp.json(*told, "--policy", "cost_model", "--policy", "random")["searches"]
+    assert len(calls) == 4
+    other = steptp.fails(*told, "--evaluations", "51", "--seed", "1")
+    assert (
+        other
+        == f"{out}: begun with other settings (evaluations: 50, now 51, seed: 0, now 1): name a new folder with --out"
+    )
     assert len(calls) == 4
     assert "choose of beam" in steptp.fails("eval", "search", file, "--out", out, "--search", "best")
     assert "no program rows of these families" in steptp.fails("eval", "search", file, "--out", out, "--family", "rnn")

@@ -18,6 +18,7 @@ from stepTP.evaluate.questions import (
     read_lines,
     replies_to,
 )
+from stepTP.evaluate.settings import SETTINGS, require_same
 from stepTP.evaluate.single import Asking, ask_endpoint, step_of
 from stepTP.prompt import catalog_text, prompt
 from stepTP.records import SourceRecord, Step, StepRow, to_line
@@ -202,6 +203,9 @@ def test_the_command_judges_a_servers_answers(
         told = ["--endpoint", server.url, "--model", "m", "--samples", "2", "--limit", "2", "--workers", "1"]
         found = steptp.json("eval", "single", rows, "--out", out, *told)
         assert len(server.asked) == 4
+        changed = steptp.fails("eval", "single", rows, "--out", out, *told, "--model", "n", "--no-reasoning")
+        assert f"{out}: begun with other settings (model: 'm', now 'n', reasoning: True, now False)" in changed
+        assert len(server.asked) == 4
     values = {name: estimate["value"] for name, estimate in found["rates"].items()}
     assert values == {
         "parsed": 1.0, "well_formed": 1.0, "legal": 0.5, "executable": 0.5, "equal": 0.5, "bit_equal": 0.5,
@@ -256,6 +260,16 @@ def test_the_command_says_what_is_wrong(steptp: Steptp, tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     assert "no reply is to one of" in steptp.fails("eval", "single", rows, *out, "--answers", empty)
+
+
+def test_settings_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    require_same(tmp_path, {"model": "m"})
+    require_same(tmp_path, {"model": "m", "other": 1})
+    assert json.loads((tmp_path / SETTINGS).read_text()) == {"model": "m", "other": 1}
+    for text in ("{", "[]"):
+        (tmp_path / SETTINGS).write_text(text)
+        with pytest.raises(EvaluationError, match=r"settings.json: damaged: name a new folder"):
+            require_same(tmp_path, {"model": "m"})
 
 
 def test_a_question_is_data() -> None:
