@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from stepTP.commands.show import Json, print_json
+from stepTP.commands.show import InputError, Json, print_json
 
 
 def rephrase(
@@ -24,18 +24,20 @@ def rephrase(
     """Let a teacher model rephrase the reasoning, into a table of its own: RUN/rephrasings.jsonl.
 
     A reply stands only if it names nothing new and gives the step back. Continues where it was stopped; exit code 1 if
-    a step has none.
+    a step has none. A server that does not answer ends it.
     """
     from tqdm import tqdm
 
     from stepTP.chat import Endpoint
-    from stepTP.manifest import locked
+    from stepTP.manifest import is_published, locked
     from stepTP.narrate.teacher import CHECK, Rephrasing, rephrased, rephrasing_id
     from stepTP.records import RephrasingRow, StepRow
     from stepTP.stats import run_rows
     from stepTP.tables import appending, read_table
     from stepTP.verify.pool import Failure, Pool
 
+    if is_published(run):
+        raise InputError(f"{run}: is a published dataset: give the folder of the build itself, and publish that again")
     steps = [row for row in run_rows(run, "steps") if isinstance(row, StepRow)][:limit]
     teacher = Endpoint(endpoint, model, temperature=temperature, max_tokens=max_tokens)
     file = run / "rephrasings.jsonl"

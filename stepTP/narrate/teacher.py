@@ -46,10 +46,11 @@ class Teacher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rephrasing:
-    """How to ask: `attempts` replies a step at most, `requests` steps at once."""
+    """How to ask: `attempts` replies a step at most, `requests` steps at once; `failures` in a row, and it ends."""
 
     attempts: int = 3
     requests: int = 8
+    failures: int = 8
 
 
 def check(payload: dict[str, Any]) -> str:
@@ -90,13 +91,23 @@ def rephrased(
     settings: Rephrasing | None = None,
     known: Iterable[str] = (),
 ) -> Iterator[RephrasingRow]:
-    """One row for each step that is not `known` by the id of its rephrasing, in order. `judge` runs `check`."""
+    """One row for each step that is not `known` by the id of its rephrasing, in order. `judge` runs `check`.
+
+    Raises ChatError where so many steps in a row had no answer that none is to be hoped for.
+    """
+    from stepTP.chat import ChatError
+
     settings = settings or Rephrasing()
     done = frozenset(known)
     missing = [row for row in rows if rephrasing_id(row, teacher.model) not in done]
     threads = ThreadPoolExecutor(settings.requests)
     try:
-        yield from threads.map(lambda row: _rephrased(row, teacher, judge, settings.attempts), missing)
+        failed = 0
+        for found in threads.map(lambda row: _rephrased(row, teacher, judge, settings.attempts), missing):
+            yield found
+            failed = failed + 1 if found.status == "failed" else 0
+            if failed == settings.failures:
+                raise ChatError(f"{found.message} ({failed} steps in a row)")
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 

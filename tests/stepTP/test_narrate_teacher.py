@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
-from stepTP.chat import Endpoint
+from stepTP.chat import ChatError, Endpoint
 from stepTP.narrate.task import explain
 from stepTP.narrate.teacher import Rephrasing, check, rephrased, rephrasing_id
 from stepTP.records import FactRecord, RephrasingRow, StepRow, to_line
 from stepTP.tables import appending, read_table
 from tests.stepTP.standin import standin
+from tests.stepTP.test_cli import Steptp, steptp
 from tests.stepTP.test_narrate import SOFTMAX, steps_of
 from tests.stepTP.test_score import row_of
 
+__all__ = ["steptp"]  # a fixture
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample"
 STEP = next(step for step in steps_of(SOFTMAX) if step["step"]["strategy"] == "loop_split")
 OTHER = next(step for step in steps_of(SOFTMAX) if step["step"]["strategy"] == "loop_binding")
 
@@ -98,6 +102,23 @@ def test_a_server_that_fails_is_named() -> None:
     with standin(lambda _: (400, "no such model")) as server:
         (found,) = rephrased([ROW], Endpoint(server.url, "m", retries=0), check)
     assert found.status == "failed" and "no such model" in found.message
+
+
+def test_a_server_that_answers_nobody_ends_it() -> None:
+    rows = [ROW.model_copy(update={"id": str(number)}) for number in range(20)]
+    replies = iter([(400, "no"), (200, "It is better so.")])  # one failure is no end
+    got: list[RephrasingRow] = []
+    with standin(lambda _: next(replies, (400, "no such model"))) as server:
+        told = rephrased(rows, Endpoint(server.url, "m", retries=0), check, Rephrasing(1, requests=1, failures=3))
+        with pytest.raises(ChatError, match=r"no such model \(3 steps in a row\)"):
+            got.extend(told)
+    assert [row.status for row in got] == ["failed", "refused", "failed", "failed", "failed"]
+
+
+def test_a_published_folder_gets_no_table(steptp: Steptp) -> None:
+    said = steptp.fails("rephrase", SAMPLE, "--endpoint", "http://localhost:1", "--model", "m")
+    assert "is a published dataset: give the folder of the build" in said
+    assert not (SAMPLE / "rephrasings.jsonl").exists()
 
 
 def test_only_what_is_missing_is_asked_for(tmp_path: Path) -> None:
