@@ -6,6 +6,7 @@ which there are; nothing is imported before it is asked for.
 """
 
 import json
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
@@ -31,7 +32,9 @@ def strategy(name: str) -> type[Strategy]:
             return _class_in(f"strategies.{level}.{name}", name, level)
     if name in outside():
         return _loaded(outside()[name])
-    raise StepError(f"no strategy is called {name!r}: choose one of {', '.join(names())}")
+    near = get_close_matches(name, names(), n=1)
+    remedy = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(names())}"
+    raise StepError(f"no strategy is called {name!r}: {remedy}")
 
 
 def strategies() -> tuple[type[Strategy], ...]:
