@@ -1,5 +1,7 @@
 """Every trajectory, at shapes that its tiles do not divide: each state checks, keeps the meaning, and replays."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from leir.check import check
@@ -7,6 +9,7 @@ from leir.lowering import cuda_source
 from leir.printer import to_text
 from schedules import attention, convolution, layer_norm, matmul, softmax, transpose
 from schedules.trajectory import Trajectory
+from stepTP.verify import Scorer, Task, TaskSource
 from strategies.catalog import parse_step, print_step
 from tests.strategies.meaning import why_not_same_values
 
@@ -53,6 +56,23 @@ def test_every_state_keeps_the_meaning_and_replays(name: str, shape: tuple[int, 
         assert not problem, f"{print_step(step)}: {problem}"
         program = applied.program
     assert not check(program)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_every_state_is_verified(name: str, shape: tuple[int, ...], verifier: Scorer) -> None:
+    """Compiled, run and compared with the first state in float64, as the rows of a build are."""
+    found: Trajectory = TRAJECTORIES[name](*shape)
+    source = TaskSource(id=name.replace(" ", "-"), leir=to_text(found.states[0]))
+    before = [Task(source=source, state=to_text(state)) for state in found.states[:-1]]
+    reports = verifier.score_many(zip(map(print_step, found.steps), before, strict=True))
+    assert [report.accepted for report in reports] == [True] * len(found.steps)
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Scorer]:
+    with Scorer(workers=1) as scorer:
+        yield scorer
 
 
 @pytest.mark.parametrize("name", ["convolution", "convolution of a padded image", "matmul"])
