@@ -150,7 +150,10 @@ def test_workers_are_spread_over_gpus() -> None:
     assert seen == {"0", "GPU-8932f937"}
 
 
-@pytest.mark.parametrize("module", ["stepTP.pipeline", "stepTP.verify.pool", "stepTP.commands.rows"])
+@pytest.mark.parametrize(
+    "module",
+    ["stepTP.pipeline", "stepTP.verify.pool", "stepTP.verify.scorer", "stepTP.search.run", "stepTP.commands.rows"],
+)
 def test_the_parent_loads_no_library_of_the_workers(module: str) -> None:
     code = f"import sys, {module}; print([m for m in ('torch', 'tvm', 'islpy', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
