@@ -83,7 +83,7 @@ class _Launch:
         waits = barriers(statement, path, shared) if self.kernel.threads > 1 else frozenset[Path]()
         block = _Block(extents, {axis: variable.var for axis, variable in axes.items()}, waits, self.owned)
         body = block.statements((statement,), path[:-1], path[-1], names, frozenset())
-        if not may_promise(statement):
+        if not may_promise(self.kernel):
             body = tirx.AttrStmt(StringImm("default"), MAY_OVERLAP, integer(1), body)
         for axis in reversed(extents):
             body = tirx.AttrStmt(axes[axis], "thread_extent", integer(extents[axis]), body)

@@ -246,6 +246,11 @@ def test_stays_serial(name: str) -> None:
 
 
 _HALVES = "in A_8;out C_8;\nL^8_i[D_i=A_i*0.5;"
+_OF_THREADS = "in A_{32};out C_{32};\nB^{32}_{tx}[R^{f32,l};S^{f32,l};D_{tx}=tx*0.5;"
+_OF_PHASES = """\
+in A_{{64}};out C_{{32}};
+B^1_{{bx}}[R^{{f32,l}}_{{32}};B^{{32}}_{{tx}}[D_{{tx}}=A_{{tx}}*0.5;R_{{tx}}=A_{{tx+32}};]{}B^{{32}}_{{tx}}[C_{{tx}}=R_{{tx}};]]
+"""
 
 
 @pytest.mark.parametrize(
@@ -258,6 +263,12 @@ _HALVES = "in A_8;out C_8;\nL^8_i[D_i=A_i*0.5;"
         f"{_HALVES}(A_i>0.0&&D_i<3.0)[C_i=1.0;]]",
         "in A_8;out C_8;\nL^8_i[C_i=if_then_else(i>0,C_{i-1},A_i);]",
         "in A_8,C_8;out D_8;\nL^8_i[D_i=A_i;(C_i>0.0)[D_i+=C_i;]]",
+        f"{_OF_THREADS}R=A_{{tx}};S=D_{{tx}};C_{{tx}}=if_then_else(tx<3,exp(R),exp(S));]",
+        f"{_OF_THREADS}R=A_{{tx}};S=D_{{tx}};(tx<3)[R=S;]C_{{tx}}=R;]",
+        f"{_OF_THREADS}L^2_j(tx<j*8)[R=A_{{tx}};]L^2_{{j=2}}(tx<j*8)[R=D_{{tx}};]C_{{tx}}=R;]",
+        f"{_OF_THREADS}R=A_{{tx}};L^8_i[C_{{i*32+tx}}=R;R=D_{{tx}};]]".replace("C_{32}", "C_{256}"),
+        _OF_PHASES.format("B^8_{tx}[R_{tx}=D_{tx};]"),
+        _OF_PHASES.format("C_{32}=D_0;").replace("out C_{32}", "out C_{33}"),
     ],
 )
 def test_buffers_are_not_promised_apart_where_a_condition_chooses_among_them(text: str) -> None:
@@ -273,6 +284,8 @@ def test_buffers_are_not_promised_apart_where_a_condition_chooses_among_them(tex
         "in A_8,C_8;out D_8;\nL^8_i[D_i=if_then_else(A_i>0.0,A_i,C_i);]",
         "in A_8;out C_8;\nL^8_i[D^{f32,l};D=A_i*0.5;C_i=if_then_else(A_i>0.0,A_i,D);]",
         "in A_{8,8},C_8;out D_8;\nL^{8,2,5}_{i,j,k}(j*5+k<8)[D_i+=A_{i,j*5+k}*C_{j*5+k};]",
+        "in A_{8,8},C_8;out D_8;\nL^8_i[D_i=C_i;L^8_j[D_i+=A_{i,j};]]",
+        _OF_PHASES.format("B^{32}_{tx}[E_{tx}=D_{tx}*2.0;]").replace("out C_{32}", "out C_{32},E_{32}"),
     ],
 )
 def test_buffers_are_promised_apart_elsewhere(text: str) -> None:
