@@ -33,6 +33,7 @@ from itertools import islice
 from typing import ClassVar
 
 from leir.analysis.definitions import definitions_of, is_ahead
+from leir.analysis.intervals import largest as largest_number
 from leir.analysis.kernels import BYTES
 from leir.analysis.ranges import evidence, ranges
 from leir.analysis.reduction import (
@@ -44,7 +45,7 @@ from leir.analysis.reduction import (
     writes_apart,
 )
 from leir.analysis.softmax import NotFound, Softmax, follows, may_be_exponential, softmax_at
-from leir.analysis.types import computing_type, is_kept, promote, strong, type_of
+from leir.analysis.types import Weak, computing_type, is_kept, promote, strong, type_of
 from leir.edit import accesses, dtypes, iterations_around, nested, statement_at, walk, without
 from leir.names import bound_variables, tensor_names, tensor_sequence, unused_variable
 from leir.printer import equation_text, expression_text, header_text
@@ -344,6 +345,9 @@ def _can_be_guarded(program: Program, match: Softmax) -> tuple[bool, str]:
         stored = strong(type_of(match.value, types))
         return False, f"{text} is {stored} and may become -inf when it is stored as {dtype}, unseen by the guard"
     if match.least is not None:
+        least, computed = type_of(match.least, types), computing_type(dtype)
+        if isinstance(least, Weak) and abs(least.value) > largest_number(computed):
+            return False, f"{expression_text(match.least)} is infinite in {computed}, and would be taken from itself"
         return True, f"no guard is needed, as {expression_text(match.least)} limits what is subtracted"
     bound = _lower_bound(program, match)
     unknown = f"{text} may be -inf, so both exponentials are guarded where they would see inf-inf"
