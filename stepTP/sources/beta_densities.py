@@ -7,7 +7,7 @@ return torch.log(a) + (a - 1.0) * torch.log(p)
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
-from stepTP.sources.parts import elementwise
+from stepTP.sources.parts import elementwise, reads
 
 _CLIPS = ("1e-3", "1e-2", "0.05")
 _VALUES = (
@@ -45,20 +45,14 @@ def write(draw: Draw) -> str:
     if draw.choose("second", (False, False, True)):
         other = draw.choose("other", [each for each in _DENSITIES if each != density])
         lines += [f"other = {other}", "d = d + 0.3 * other"]
-    text = " ".join(lines)
     forward = [f"p = {draw.choose('value', _VALUES).format('x', clip)}"]
     shape = draw.choose("shape", _SHAPES)
-    forward += [f"{name} = {shape.format(of)}" for name, of in (("a", "u"), ("b", "v")) if _reads(text, name)]
-    if _reads(text, "z"):
+    forward += [f"{name} = {shape.format(of)}" for name, of in (("a", "u"), ("b", "v")) if reads(lines, name)]
+    if reads(lines, "z"):
         forward.append("z = torch.clamp(x, -3.0, 3.0)")
     forward += [*lines, f"return {draw.choose('end', _ENDS)}"]
     shapes = {"x": "rows, columns", "u": "columns", "v": "columns", "w": "columns"}
     return elementwise(draw, "Log-densities of values between zero and one.", forward, shapes)
-
-
-def _reads(text: str, name: str) -> bool:
-    words = "".join(character if character.isalnum() or character in "._" else " " for character in text)
-    return name in words.split()
 
 
 FAMILY = Family("beta_densities", "log-densities of values between zero and one", write)

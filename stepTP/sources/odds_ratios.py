@@ -7,7 +7,7 @@ return torch.log(p / (1.0 - p)) - torch.log(q / (1.0 - q))
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
-from stepTP.sources.parts import elementwise
+from stepTP.sources.parts import elementwise, reads
 
 _PROBABILITIES = (
     "torch.sigmoid(torch.clamp({0}, -4.0, 1.0))",
@@ -64,7 +64,7 @@ def write(draw: Draw) -> str:
         other = draw.choose("other", [each for each in _RATIOS if each != ratio])
         lines += [f"other = {other}", "r = r + 0.3 * other"]
     forward = [f"p = {first.format('x')}"]
-    if any("q" in line.replace("sqrt", "") for line in lines):
+    if reads(lines, "q"):
         forward.append(f"q = {second.format('y')}")
     forward += [*lines, f"return {draw.choose('end', _ENDS)}"]
     shapes = {"x": "rows, columns", "y": draw.choose("given", ("rows, columns", "columns")), "w": "columns"}

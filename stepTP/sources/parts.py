@@ -74,9 +74,14 @@ def steps(draw: Draw, lengths: Sequence[int], options: Sequence[str] = STEPS, kn
     return lines
 
 
+def reads(lines: Sequence[str], name: str) -> bool:
+    """Whether one of these lines reads a variable."""
+    return any(re.search(rf"\b{name}\b", line.split(" = ")[-1]) for line in lines)
+
+
 def elementwise(draw: Draw, summary: str, forward: Sequence[str], shapes: Mapping[str, str]) -> str:
     """A program over rows and columns. Its arguments are those of `shapes` that its lines read."""
-    names = [name for name in shapes if any(re.search(rf"\b{name}\b", line.split(" = ")[-1]) for line in forward)]
+    names = [name for name in shapes if reads(forward, name)]
     constants = {
         "rows": draw.choose("rows", (4, 8, 12, 16, 24)),
         "columns": draw.choose("columns", (8, 12, 16, 20, 32)),

@@ -57,8 +57,6 @@ def write(draw: Draw) -> str:
         forward.append(f"time = {draw.choose('time', _TIMES)}")
     if "survival" in likelihood:
         forward.append(f"survival = {draw.choose('survival', _SURVIVALS)}")
-    if "rate" not in likelihood and "rate" not in forward[-1] and "rate" not in end:
-        end = "value - 0.01 * weight * rate"
     if "event" in likelihood:
         forward.append(draw.choose("event", ("event = torch.sigmoid(e)", "event = (e > 0).to(x.dtype)")))
     forward += [f"value = {likelihood}", f"return {end}"]

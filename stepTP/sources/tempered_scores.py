@@ -7,6 +7,7 @@ return (1.0 - 0.1) * p + 0.1 / columns
 
 from stepTP.sources import Family
 from stepTP.sources.draw import Draw
+from stepTP.sources.parts import reads
 from stepTP.sources.text import program_text
 
 _BOUNDED = (
@@ -38,8 +39,7 @@ def write(draw: Draw) -> str:
     lines = _OUTPUTS[draw.choose("output", tuple(_OUTPUTS))]
     forward = [f"s = {scores}", f"z = {draw.choose('temperature', _TEMPERATURES).format(bounded.format('s'))}", *lines]
     shapes = {"x": "rows, columns", "bias": "columns", "gain": "columns", "target": "rows, columns"}
-    text = " ".join(forward)
-    used = [name for name in shapes if name == "x" or name in text]
+    used = [name for name in shapes if reads(forward, name)]
     dtype = draw.choose("dtype", ("f32", "f32", "f64"))
     return program_text(
         {"rows": draw.choose("rows", (4, 8, 12)), "columns": draw.choose("columns", (8, 12, 16))},
