@@ -343,7 +343,7 @@ def _require_same(folder: Path, begun: Identity, asked: Identity) -> None:
     if begun == asked:
         return
     if begun.config != asked.config:
-        keys = ", ".join(differences(begun.config, asked.config))
+        keys = changes(begun.config, asked.config)
         raise RunError(
             f"{folder}: begun with another configuration ({keys}): undo the change, or name a new folder with --out"
         )
@@ -362,14 +362,18 @@ def _require_same(folder: Path, begun: Identity, asked: Identity) -> None:
     )
 
 
-def differences(one: dict[str, Any], other: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    """The keys whose values differ, dotted."""
-    for key in sorted({*one, *other}):
-        left, right = one.get(key), other.get(key)
-        if isinstance(left, dict) and isinstance(right, dict):
-            yield from differences(left, right, f"{prefix}{key}.")
-        elif left != right:
-            yield f"{prefix}{key}: {left!r}, now {right!r}"
+def changes(begun: dict[str, Any], asked: dict[str, Any]) -> str:
+    """What was asked for otherwise, in words; empty where nothing was."""
+    return ", ".join(f"{key}: {old!r}, now {new!r}" for key, old, new in differences(begun, asked))
+
+
+def differences(one: Any, other: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The innermost entries in which two trees of data differ: the keys, dotted, and both values."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}):
+            yield from differences(one.get(key), other.get(key), f"{name}.{key}" if name else str(key))
+    elif one != other:
+        yield name, one, other
 
 
 def _foreign(file: Path) -> bool:

@@ -1,11 +1,11 @@
 """What two runs differ in: what they were made with, and their rows by id."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from stepTP.manifest import differences
 from stepTP.publish.published import identity_of
 from stepTP.records import CONFIGS, Row, StepRow
 from stepTP.stats import run_rows
@@ -60,18 +60,10 @@ def difference_of(one: Path, other: Path) -> Difference:
     first, second = tallies
     names = sorted({*first, *second})
     strategies = tuple((name, first[name], second[name]) for name in names if first[name] != second[name])
-    made_with = tuple(_differences("", identity_of(one).model_dump(), identity_of(other).model_dump()))
+    told = differences(identity_of(one).model_dump(), identity_of(other).model_dump())
+    made_with = tuple(f"{name}: {left!r}, {right!r}" for name, left, right in told)
     return Difference(made_with, rows, columns, strategies, tuple(examples))
 
 
 def _columns(one: Row, other: Row) -> list[str]:
     return [name for name in type(one).model_fields if getattr(one, name) != getattr(other, name)]
-
-
-def _differences(name: str, one: Any, other: Any) -> Iterator[str]:
-    """The innermost entries of two trees of data that differ, one a line."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in dict.fromkeys((*one, *other)):
-            yield from _differences(f"{name}.{key}" if name else str(key), one.get(key), other.get(key))
-    elif one != other:
-        yield f"{name}: {one!r}, {other!r}"

@@ -19,7 +19,7 @@ from stepTP import config
 from stepTP.draw import digest
 from stepTP.given.files import GivenProgram
 from stepTP.identity import identity, tool_versions
-from stepTP.manifest import RunError, differences, open_run, write_whole
+from stepTP.manifest import RunError, changes, open_run, write_whole
 from stepTP.measurements import TABLE, Request, appending
 from stepTP.pipeline import EXPLAIN, TRANSLATE, Build, compose, narrate, verify_programs
 from stepTP.pipeline import translate as translate_stage
@@ -181,8 +181,7 @@ def _require_same(tree: Path, asked: Asked) -> None:
     except (OSError, ValueError):
         return  # none has ended here; one that was begun is told apart by the run's manifest
     wanted = json.loads(json.dumps(asked.described()))
-    keys = ", ".join(differences({key: begun.get(key) for key in wanted}, wanted))
-    if keys:
+    if keys := changes({key: begun.get(key) for key in wanted}, wanted):
         raise RunError(
             f"{tree.parent}: is of another search ({keys}): undo the change, or name a new folder with --out"
         )
