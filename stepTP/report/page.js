@@ -81,7 +81,9 @@ function followAddress() {
   asked = named[1];
   if (!byId.has(asked)) {
     open = null;
-    shown.replaceChildren(make("p", {}, "Row " + asked + " is not on this page. This prints it: ", make("code", {}, "steptp show '" + run + "#" + asked + "'")));
+    // Only what may be an id becomes part of a command: whoever wrote the address may want another one to be run.
+    const command = /^[0-9a-f]+$/.test(asked) ? [" This prints it: ", make("code", {}, "steptp show '" + run + "#" + asked + "'")] : [];
+    shown.replaceChildren(make("p", {}, "Row " + asked + " is not on this page.", ...command));
     mark();
   } else {
     if (!found.includes(byId.get(asked))) {

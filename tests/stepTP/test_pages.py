@@ -289,12 +289,19 @@ def _searched(row: StepRow) -> str:
 
 
 def test_a_row_that_is_not_there_is_said(browser: Any, sample_page: Path) -> None:
-    with opened(browser, sample_page, address="#row=<b>0123") as shown:
-        assert "is not on this page" in shown.locator("#row").inner_text()
-        assert shown.locator("#row code").inner_text().startswith("steptp show ")
+    with opened(browser, sample_page, address="#row=0123") as shown:
+        assert "Row 0123 is not on this page. This prints it: " in shown.locator("#row").inner_text()
+        assert re.fullmatch(r"steptp show '\S+#0123'", shown.locator("#row code").inner_text())
         assert shown.locator("#list [aria-current=true]").count() == 0
         shown.click("#next")
         assert shown.locator("#place").inner_text() == f"1 of {SHOWN}"
+
+
+def test_an_address_writes_no_command(browser: Any, sample_page: Path) -> None:
+    """A page may be opened by a link of anybody, and what it says to run is copied to a shell."""
+    with opened(browser, sample_page, address="#row=<b>0';reboot;'") as shown:
+        assert shown.locator("#row").inner_text().endswith(" is not on this page.")
+        assert shown.locator("#row code, #row b").count() == 0
 
 
 def test_what_was_measured_is_shown(browser: Any, measured_run: Path, tmp_path: Path) -> None:
