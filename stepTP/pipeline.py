@@ -308,7 +308,8 @@ def _make_shards(
     total, done = sum(len(sources) for sources in missing.values()), 0
     gpus = cuda_devices() if "cuda" in config.verify.targets else ()
     memory = config.verify.memory_mb << 20
-    with Pool(workers, config.verify.timeout_s, memory, gpus=gpus, tasks=TASKS, board=True) as pool:
+    ours = not (config.sources.folders or config.sources.modules)  # what is given can do anything in its worker
+    with Pool(workers, config.verify.timeout_s, memory, gpus=gpus, tasks=TASKS, board=ours) as pool:
         build = Build(config, names, pool, kept)
         threads = ThreadPoolExecutor(2 * pool.workers + 1)  # sources in flight: enough that no worker waits
         asked = {

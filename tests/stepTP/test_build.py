@@ -177,6 +177,34 @@ def test_the_grid_of_a_build_is_that_of_its_steps(built: Path, tmp_path: Path) -
         pipeline.build(other, built)
 
 
+@pytest.mark.parametrize(
+    ("given", "shared"),
+    [
+        ("", True),
+        ("folders: [{path: %s, license: MIT}]", False),
+        ("modules: [{module: 'json:JSONDecoder', license: MIT}]", False),
+    ],
+)
+def test_workers_that_run_files_of_others_share_nothing(
+    given: str, shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file runs in the worker that translates it, and could write there what other workers are to expect."""
+    asked: list[object] = []
+
+    class Seen(FakePool):
+        def __init__(self, workers: int | None = None, *limits: float, **where: object) -> None:
+            asked.append(where["board"])
+            super().__init__(workers, *limits, **where)
+
+    monkeypatch.setattr(pipeline, "Pool", Seen)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "one.py").write_text("one = 1\n")
+    given = given.replace("%s", str(tmp_path / "files"))
+    config = parse_config(f"name: a\nsources:\n  families: [mlp]\n  per_family: 1\n  {given}\ntokens: false\n")
+    pipeline.build(config, tmp_path / "run", workers=1)
+    assert asked == [shared]
+
+
 def test_another_source_or_strategy_moves_no_other(built: Path, tmp_path: Path) -> None:
     families = (*(CONFIG.sources.families), "rms_norm")
     sources = CONFIG.sources.model_copy(update={"families": families})
