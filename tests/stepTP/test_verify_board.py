@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,18 @@ def own_board(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     prepared_trials.cache_clear()
     yield
     prepared_trials.cache_clear()
+
+
+class Clock:
+    """In place of `time`: it passes where one sleeps."""
+
+    passed = 0.0
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def sleep(self, seconds: float) -> None:
+        self.passed += seconds
 
 
 def in_child(work: Any) -> int:
@@ -105,7 +116,8 @@ def test_a_writer_that_is_killed_halfway_leaves_the_board_whole(monkeypatch: pyt
 
 
 def test_a_stopped_worker_that_holds_the_board_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board_module, "_MAKING_S", 0.2)
+    clock = Clock()
+    monkeypatch.setattr(board_module, "time", clock)
     shared = Board()
     shared.put(b"a", b"1")
     child = os.fork()
@@ -114,11 +126,11 @@ def test_a_stopped_worker_that_holds_the_board_stops_no_other(monkeypatch: pytes
             os.kill(os.getpid(), signal.SIGSTOP)
         os._exit(0)
     os.waitpid(child, os.WUNTRACED)
-    begun = time.monotonic()
     with shared.making(b"b"):
+        assert clock.passed == pytest.approx(board_module._MAKING_S, abs=0.01)
         assert shared.get(b"a") is None
         shared.put(b"b", b"2")
-    assert time.monotonic() - begun < 9  # two looks at the board, and the wait for the maker
+    assert clock.passed == pytest.approx(board_module._MAKING_S + 2 * board_module._HOLDING_S, abs=0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert (shared.get(b"a"), shared.get(b"b")) == (b"1", None)
