@@ -265,7 +265,8 @@ class _Lowering:
                 return _Value(truncated(op, a, b), dtype)
         if expression is self.accumulation and not is_float(dtype) and self.names.target != "script":
             return _Value(wrapping(op, a, b), dtype)
-        if op in ("<", "<=", ">", ">=") and self.names.target != "script" and may_cancel(expression):
+        rewritten = self.names.target != "script" and not is_float(dtype)  # with NaN, `a<b` and `a>=b` are both false
+        if op in ("<", "<=", ">", ">=") and rewritten and may_cancel(expression):
             result = tirx.Not(_BINARY[NEGATED[op]](a, b))
         else:
             result = different(a, b) if op == "!=" else _BINARY[op](a, b)

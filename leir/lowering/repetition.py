@@ -102,7 +102,8 @@ def may_cancel(comparison: Expr) -> bool:
     """Whether a comparison of index arithmetic has a variable twice, so that its terms may cancel.
 
     TVM 0.27 takes `j+i-i>=8`, for j below 8, for a fact about what it guards, and then fails ("Divide by zero") on the
-    tensors that are read there. It takes no fact from `!(j+i-i<8)`.
+    tensors that are read there. It takes no fact from `!(j+i-i<8)`,
+    which is the same for integers alone.
     """
     found = [part for _, part in walk_expression(comparison) if isinstance(part, Variable)]
     return len(set(found)) < len(found) and any(_is_index_arithmetic(side) for side in operands(comparison))

@@ -177,6 +177,18 @@ def all_texts() -> str:
     return "".join(tir_text(p) + cuda_source(p) + tvmscript_sblocks(p) for p in programs)
 
 
+def test_every_comparison_with_nan_is_false_but_one() -> None:
+    values = {"A": np.array([np.nan, 1, np.nan, 9], np.float32), "D": np.array([0, 0, np.nan, 4], np.float32)}
+    sides = (("A_i", "i"), ("i", "A_i"), ("A_i*A_i", "8"), ("A_i-D_i", "0"), ("A_i+i", "D_i"), ("A_i", "2.0"))
+    for left, right in sides:
+        for op in ("<", "<=", ">", ">=", "==", "!="):
+            for test in (f"{left}{op}{right}", f"!{left}{op}{right}"):
+                program = parse(f"in A_4,D_4;out C_4;L^4_i[C_i=if_then_else({test},1.0,0.0);]")
+                wanted = interpret(program, values)
+                assert wanted["C"][2] == ((op == "!=") != test.startswith("!"))
+                assert_agrees(execute(program, values, "llvm"), wanted, exact=True)
+
+
 def test_text_is_the_same_in_every_process() -> None:
     code = "import sys\nfrom tests.leir.test_lowering import all_texts\nsys.stdout.write(all_texts())"
     other = subprocess.run(
