@@ -22,6 +22,7 @@ from stepTP.learn.examples import Form, examples_of
 from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
 from stepTP.learn.training import Trainer, device_here
 from stepTP.learn.trial import CANNOT_LEARN, read_parts
+from stepTP.manifest import write_whole
 from stepTP.verify.scorer import Scorer
 
 
@@ -53,7 +54,7 @@ def main() -> None:
         def keep() -> None:
             nonlocal saved
             trainer.save(options.out)
-            file.write_text("".join(json.dumps(entry) + "\n" for entry in run.history))
+            write_whole(file, "".join(json.dumps(entry) + "\n" for entry in run.history).encode())
             saved = time.monotonic()
 
         def told(entry: object) -> None:
