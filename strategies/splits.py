@@ -13,6 +13,7 @@ from leir.edit import (
     replace_expression_at,
     statement_at,
     subexpressions,
+    tensors_written,
     variables_of,
     walk,
 )
@@ -285,9 +286,15 @@ def reduced_over(program: Program, path: Path) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops_around(program, path) if loop.variable not in kept)
 
 
-def is_fixed(value: Expr, loops: Iterable[Loop]) -> bool:
-    """Whether a value does not depend on any of some loops."""
-    return not variables_of(value) & {loop.variable for loop in loops}
+def is_fixed(program: Program, path: Path, value: Expr, loops: Iterable[Loop]) -> bool:
+    """Whether a value that is read at a path is the same in all iterations of some loops around it.
+
+    It names no variable of theirs, and nothing in them writes what it reads.
+    """
+    names = {loop.variable for loop in loops}
+    outermost = [loop for loop in loops_around(program, path) if loop.variable in names][:1]
+    written = {tensor for loop in outermost for tensor in tensors_written(loop)}
+    return not variables_of(value) & names and not any(access.tensor in written for access in accesses(value))
 
 
 def factors(expression: Expr) -> tuple[Expr, ...]:

@@ -150,7 +150,8 @@ class AdditiveSplit(Split):
         text, own = self.value, expression_text(part.expression)
         exponent = _exponent_of(part)
         summed = reduced_over(program, self.path)
-        if exponent is not None and summed and is_fixed(value, summed) and not is_fixed(part.expression, summed):
+        fixed, own_fixed = (is_fixed(program, self.path, each, summed) for each in (value, part.expression))
+        if exponent is not None and summed and fixed and not own_fixed:
             over = loop_names(summed)
             what = f"expand_powsimp, exp({text}) being the same in all iterations of {over}"
             return Use("exponent", what, next="expand_powsimp", about=text)

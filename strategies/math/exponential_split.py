@@ -166,8 +166,8 @@ class ExponentialSplit(Split):
         second = Call("exp", (Binary("-", value, b),))
         summed = reduced_over(program, self.path)
         number, _ = term_around(part)
-        left = [loop for loop in summed if is_fixed(second, [loop])]
-        if number == 0 and left and not is_fixed(a, left):
+        left = [loop for loop in summed if is_fixed(program, self.path, second, [loop])]
+        if number == 0 and left and not is_fixed(program, self.path, a, left):
             over, shown = loop_names(left), expression_text(second)
             return Use("sum", f"taking {shown} out of the sum over {over}, in which it does not change", over)
         for half in (second, Call("exp", (Binary("-", a, value),))):

@@ -172,8 +172,8 @@ class MultiplicativeSplit(Split):
         summed = reduced_over(program, self.path)
         number, own_term = term_around(part)
         made = _made_of(program, self.path, part)
-        fixed = summed and is_fixed(value, summed) and not is_fixed(part.expression, summed)
-        if number == 0 and fixed and value in of(made) and value not in of(own_term):
+        fixed, own_fixed = (is_fixed(program, self.path, each, summed) for each in (value, part.expression))
+        if number == 0 and summed and fixed and not own_fixed and value in of(made) and value not in of(own_term):
             over, own = loop_names(summed), expression_text(part.expression)
             what = f"taking the {word} {text} of {own} out of the sum over {over}, in which it does not change"
             return Use("sum", what)
