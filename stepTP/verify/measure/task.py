@@ -46,6 +46,7 @@ Array = NDArray[Any]
 
 DIFFERENT_DRAWS = 4  # of input values; further sets repeat them in memory of their own
 MOST_SETS: dict[Target, int] = {"llvm": 128, "cuda": 512}
+WARM_SETS: dict[Target, int] = {"llvm": 128, "cuda": 16}  # where inputs cannot be cold
 ROTATED_BYTES: dict[Target, int] = {"llvm": 512 << 20, "cuda": 4 << 30}  # of all sets at most
 
 
@@ -151,7 +152,7 @@ def _as_timed(program: Program, target: Target) -> tuple[Program, str]:
 
 
 def _sets(each: int, target: Target) -> int:
-    return sets_for(each, machine(target).cache_bytes, ROTATED_BYTES[target], MOST_SETS[target])
+    return sets_for(each, machine(target).cache_bytes, ROTATED_BYTES[target], MOST_SETS[target], WARM_SETS[target])
 
 
 def _bytes(shape: tuple[int, ...], dtype: Any) -> int:

@@ -186,7 +186,11 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def sets_for(bytes_per_set: int, cache_bytes: int, limit_bytes: int, most: int) -> int:
-    """How many sets of buffers are rotated: as many as hold twice the cache, within the limits; two at least."""
+def sets_for(bytes_per_set: int, cache_bytes: int, limit_bytes: int, most: int, warm: int) -> int:
+    """How many sets of buffers are rotated: as many as hold twice the cache; two at least.
+
+    Where that takes more than `most` sets or `limit_bytes`, inputs will not be cold: then `warm` sets, if allowed.
+    """
     wanted = math.ceil(2 * cache_bytes / max(1, bytes_per_set))
-    return max(2, min(wanted, limit_bytes // max(1, bytes_per_set), most))
+    allowed = min(limit_bytes // max(1, bytes_per_set), most)
+    return max(2, wanted if wanted <= allowed else min(allowed, warm))
