@@ -165,7 +165,7 @@ def _enabled(context: Context) -> str:
             f"It makes {call} possible.",
             f"A step that is legal now, and was not on offer before, is {call}.",
             f"Now {call} can follow.",
-            f"After it, {call} is legal; before, nothing like it was on offer.",
+            f"After it, {call} is legal; before, it was not there to take.",
             f"This opens the way to {call}.",
             f"{call} becomes legal by it.",
             f"What was not there to take before: {call}.",
@@ -181,6 +181,8 @@ def _moved(context: Context) -> str:
     if all(totals["kernels"] == totals["nests"] for totals in (old, new)):
         differ = [name for name in differ if name != "kernels"]  # each nest is one: that is no news
     same = [name for name in ("iterations", "operations", "traffic") if old[name] == new[name]]
+    if context.numbers_before.traffic != context.numbers_after.traffic and "traffic" in same:
+        same.remove("traffic")  # it moves by less than its text shows
     if not differ:
         return _nothing_moved(context, same)
     changes = [f"{name} from {old[name]} to {new[name]}" for name in differ]

@@ -209,6 +209,16 @@ def test_a_text_that_cannot_be_spared_says_less_at_last() -> None:
     assert length(explain(step)["reasoning"]) <= LENGTH
 
 
+def test_traffic_that_moves_by_less_than_its_text_shows_does_not_stay() -> None:
+    text = "in A_{64,512};out C_{64,512};\nL^2_i[D_i=A_{i,0};]\nL^{64,512}_{i,j}[C_{i,j}=A_{i,j}+1.0;]\n"
+    context = context_of(one_step(text, "dead_code_elimination(path=(0))"))
+    old, new = context.numbers_before, context.numbers_after
+    assert old.traffic == new.traffic + 16 and old.traffic_text() == new.traffic_text()
+    for key in map(str, range(16)):
+        said = " ".join(part.text for form in effect(replace(context, key=key)) for part in form)
+        assert "traffic" not in said.lower() and "perations" in said
+
+
 def test_arguments_may_hold_braces() -> None:
     context = replace(context_of(steps_of(SOFTMAX)[0]), step=Step(strategy="loop_split", args={"of": "E_{i,j}"}))
     for form in choice(context):
