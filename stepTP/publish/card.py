@@ -215,7 +215,7 @@ def _meaning(steps: list[StepRow], found: dict[str, Any]) -> str:
 - Outputs and temporaries are filled with NaN before each run, every element must be written, inputs must be unchanged,
   and a second run must give the same bits. For each program the check must reject planted errors (zeros, a constant, a
   copy of an input, slight perturbations, lost iterations), or the program is refused.
-- {claimed:,} steps claim to change no bit, and were held to it; the others change the order of rounding.
+- {claimed:,} steps claim to change no bit, and were held to it; the others may round otherwise, within the bound.
 
 {_table(("target", "programs checked", "largest share of a bound used", "largest error, ULP"), body)}"""
 
