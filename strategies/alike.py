@@ -7,7 +7,7 @@ from leir.analysis.box import as_sum, plus
 from leir.analysis.matching import COMMUTING, is_of_indices, pairings
 from leir.edit import dtypes, variables_of, with_operands
 from leir.names import substitute_in, unused_variable
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import (
     BINARY_FUNCTIONS,
     Access,
@@ -78,7 +78,7 @@ class Joint:
 def alike(one: Work, other: Work, axis: str, types: Mapping[str, DType]) -> Alike | Unlike:
     """The two works as one computation along an axis of the first, or along a new one (""); or why they are not."""
     if one.equation.op != other.equation.op or types[one.target] != types[other.target]:
-        a, b = statement_text(one.equation), statement_text(other.equation)
+        a, b = equation_text(one.equation), equation_text(other.equation)
         return Unlike(f"{a} and {b} combine or store their values otherwise")
     shown = [expression_text(work.equation.value) for work in (other, one)]
     problems: list[Unlike] = []

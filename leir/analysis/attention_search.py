@@ -15,7 +15,7 @@ from leir.analysis.types import is_float
 from leir.analysis.weights import Weights, weights_of
 from leir.edit import accesses, perfect_nest, sole_equation, statement_at, variables_of
 from leir.names import bound_variables, substitute_in, unused_variable
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Equation, Expr, Guard, Loop, Path, Program, Variable
 
 
@@ -50,7 +50,7 @@ class Match:
         term = opening.expression(self.equation.value, self.identity, self.path, self.frame)
         found = weights_of(term, opening.reductions, self.keys)
         if found is None:
-            shown = f"{expression_text(term)}, the term of {statement_text(self.equation)}"
+            shown = f"{expression_text(term)}, the term of {equation_text(self.equation)}"
             raise NotFound(f"{shown} is no value times exp(a-D), or that over E, with D the maximum of other terms")
         return found
 
@@ -133,12 +133,12 @@ class Match:
     def _maximum(self, opening: Opening, parts: Weights) -> Statistic:
         """The maximum, proved to be over the scores of the sum's own terms."""
         found = opening.reductions[parts.maximum]
-        text = statement_text(found.equation)
+        text = equation_text(found.equation)
         own = self._opened_terms(opening, found, parts.maximum.tensor)
         values = instance_of(found, found.values, own, parts.score, self.frame)
         if values is None:
             raise NotFound(f"the terms of {text} are not the {expression_text(parts.score)} that it is subtracted from")
-        prove_same_terms(found.statement, values, self.terms_frame(), statement_text(self.equation))
+        prove_same_terms(found.statement, values, self.terms_frame(), equation_text(self.equation))
         return Statistic(parts.maximum, found.statement.path)
 
     def _total(self, opening: Opening, parts: Weights, maximum: Statistic) -> Statistic | None:
@@ -187,7 +187,7 @@ class Match:
 
     def _prove_total(self, opening: Opening, found: Reduction, parts: Weights, rows: Values) -> None:
         """That a sum is the sum of exp(score-maximum) over the terms of the weighted sum. Raises NotFound."""
-        text = statement_text(found.equation)
+        text = equation_text(found.equation)
         if found.equation.op != "+=":
             raise NotFound(f"{text} is no sum")
         own = self._opening(self._wanted_in(found, parts.maximum.tensor))
@@ -204,7 +204,7 @@ class Match:
         same = substitute_in(subtracted, values)
         if not self.frame.equal(same, parts.maximum):
             raise NotFound(f"{text} subtracts {expression_text(same)}, not {expression_text(parts.maximum)}")
-        prove_same_terms(found.statement, values, self.terms_frame(), statement_text(self.equation))
+        prove_same_terms(found.statement, values, self.terms_frame(), equation_text(self.equation))
 
     def _wanted_in(self, found: Reduction, maximum: str) -> Wanted:
         """What is opened in a term of a maximum or a sum: what follows the maximum, and scores."""
@@ -261,7 +261,7 @@ class Match:
         ranges = tuple((n.variable, n.first, n.extent) for n in levels if isinstance(n, Loop))
         conditions = tuple(n.condition for n in levels if isinstance(n, Guard))
         if any(_reads(each) for each in conditions):
-            raise NotFound(f"a guard of {statement_text(found.equation)} reads a tensor")
+            raise NotFound(f"a guard of {equation_text(found.equation)} reads a tensor")
         deeper = Frame((*frame.variables, *ranges), (*frame.where, *conditions))
         known = set(opening.reductions)
         value = opening.expression(found.equation.value, values, found.statement.path, deeper)

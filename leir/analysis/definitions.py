@@ -17,7 +17,7 @@ from leir.analysis.solving import Values, solution
 from leir.analysis.types import Type, is_float, type_of
 from leir.edit import accesses, dtypes, variables_of, with_operands
 from leir.names import substitute_in
-from leir.printer import statement_text
+from leir.printer import equation_text
 from leir.remembered import remembered
 from leir.syntax import Access, Equation, Expr, Loop, Path, Program, Select, Variable, operands
 
@@ -241,7 +241,7 @@ def why_written_between(definitions: Definitions, tensor: str, reader: Path, pla
         if not is_between or (is_ahead(reader, place) and _is_through(definitions, writer, reader)):
             continue
         if not definitions.stores_once(tensor):
-            texts = [statement_text(definitions.statements[path].node) for path in (writer, reader, place)]
+            texts = [equation_text(definitions.statements[path].node) for path in (writer, reader, place)]
             return f"{texts[0]} stands between {texts[1]} and {texts[2]}, and writes {tensor}"
     return ""
 

@@ -13,7 +13,7 @@ from leir.analysis.softmax import NotFound, instance_of, prove_same_terms, rows_
 from leir.analysis.types import is_kept
 from leir.edit import accesses, variables_of
 from leir.names import substitute_in
-from leir.printer import statement_text
+from leir.printer import equation_text
 from leir.syntax import Access, Binary, Call, Equation, Expr, Path
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def sums_a_maximum(write: "Write", table: "Ranges") -> str | None:
     if rows is None or not variables_of(write.equation.target) <= rows.keys():
         return None
     try:
-        prove_same_terms(reduction.statement, values, frame, statement_text(write.equation))
+        prove_same_terms(reduction.statement, values, frame, equation_text(write.equation))
     except NotFound:
         return None
     return maximum.tensor

@@ -10,7 +10,7 @@ from leir.analysis.dependence import at, iteration
 from leir.analysis.isl import TooHard, example, question
 from leir.analysis.model import Statement, Use, domain, lifetimes, reach, statements_of, subscripts, time
 from leir.edit import accesses
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Equation, Path, Program
 
 
@@ -63,7 +63,7 @@ def _why_overwritten(
     where += [f"x{n} = w{n}" for n in range(own)]
     where += _equal(subscripts(operand, source.names("x")), subscripts(target, writer.names("w")))
     dimensions = [*source.dimensions("x"), *writer.dimensions("w"), *reader.dimensions("y")]
-    shown = statement_text(writer.node)
+    shown = equation_text(writer.node)
     for earlier in _precedes(time(source, "x"), time(writer, "w")):
         for later in _precedes(time(writer, "w"), time(reader, "y")):
             try:

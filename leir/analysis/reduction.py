@@ -18,7 +18,7 @@ from leir.edit import (
     variables_of,
     walk,
 )
-from leir.printer import statement_text
+from leir.printer import equation_text
 from leir.syntax import Access, AssignOp, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
 
 Levels = tuple[Loop | Guard, ...]
@@ -111,7 +111,7 @@ def why_not_reduction(program: Program, path: Path, op: AssignOp) -> str:
     found = accumulation_at(program, path)
     if found is None:
         return "the nest holds more than one equation"
-    text, tensor = statement_text(found.equation), found.equation.target.tensor
+    text, tensor = equation_text(found.equation), found.equation.target.tensor
     if found.equation.op != op or not found.reduced():
         return f"{text} is no reduction by {op} over a loop of its nest"
     if not is_float(dtypes(program)[tensor]):
@@ -133,7 +133,7 @@ def why_read_early(program: Program, found: Accumulation) -> str:
         if path == found.path or not any(a.tensor == tensor for e in _evaluated(statement) for a in accesses(e)):
             continue
         if path[: len(found.nest)] <= found.nest:
-            return f"{statement_text(statement)} reads {tensor} before {statement_text(found.equation)} is through"
+            return f"{equation_text(statement)} reads {tensor} before {equation_text(found.equation)} is through"
     return ""
 
 

@@ -17,7 +17,7 @@ from leir.analysis.types import is_kept
 from leir.analysis.weights import factors_of, product_of
 from leir.edit import accesses, statement_at, variables_of
 from leir.names import substitute_in, unused_variable
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import (
     Access,
     Binary,
@@ -77,7 +77,7 @@ class _Recurrence:
 
     @property
     def text(self) -> str:
-        return statement_text(self.statement.node)
+        return equation_text(self.statement.node)
 
 
 def running_maximum(program: Program, path: Path, along: Along) -> RunningMaximum | str:
@@ -92,7 +92,7 @@ def running_maximum(program: Program, path: Path, along: Along) -> RunningMaximu
 def _running_maximum(program: Program, path: Path, along: Along, *, opened: bool) -> RunningMaximum | str:
     equation = statement_at(program, path)
     assert isinstance(equation, Equation)
-    text, definitions = statement_text(equation), definitions_of(program)
+    text, definitions = equation_text(equation), definitions_of(program)
     frame = definitions.frame(path)
     if not all(is_exact(test, frame.names()) for test in frame.where):
         return f"a guard of {text} is not quasi-affine"

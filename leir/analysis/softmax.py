@@ -27,7 +27,7 @@ from leir.analysis.terms import taken_out
 from leir.analysis.types import is_kept
 from leir.edit import accesses, variables_of
 from leir.names import substitute_in
-from leir.printer import expression_text, statement_text
+from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Binary, Call, Equation, Expr, Integer, Path, Program, Real, Select, Unary
 
 
@@ -85,7 +85,7 @@ def _softmax(program: Program, first: Accumulation, second: Accumulation, *, ope
     """`opened`: whether scores that both read are opened too, not only what depends on the maximum."""
     definitions = definitions_of(program)
     highest, path = first.equation.target.tensor, second.path
-    text, frame = statement_text(second.equation), definitions.frame(path)
+    text, frame = equation_text(second.equation), definitions.frame(path)
     if not all(is_exact(test, frame.names()) for test in frame.where):
         raise NotFound(f"a guard of {text} is not quasi-affine")
     opening = Opening(definitions, terms_of(definitions, highest, opened=opened))
@@ -106,7 +106,7 @@ def _softmax(program: Program, first: Accumulation, second: Accumulation, *, ope
         values = instance_of(reduction, reduction.values, score, rest, frame) if added else None
     if values is None:
         shown = f"{expression_text(found.score)}, from which {text} subtracts {expression_text(found.maximum)}"
-        raise NotFound(f"{shown}, is no term of {statement_text(first.equation)} in that row")
+        raise NotFound(f"{shown}, is no term of {equation_text(first.equation)} in that row")
     prove_same_terms(reduction.statement, values, frame, text)
     target = _target(definitions, first, second, found.maximum)
     leaves = [*opening.leaves, *own.leaves]
@@ -119,7 +119,7 @@ def _target(definitions: Definitions, first: Accumulation, second: Accumulation,
     shared = definitions.shared(first.path, second.path)
     own = variables_of(second.equation.target) - shared
     if own != variables_of(maximum) - shared:
-        raise NotFound(f"{statement_text(second.equation)} has other rows than {expression_text(maximum)}")
+        raise NotFound(f"{equation_text(second.equation)} has other rows than {expression_text(maximum)}")
     rows = rows_of_maximum(definitions, first.path, second.path, maximum)
     if rows is None or not own <= rows.keys():
         raise NotFound(f"the rows of {expression_text(second.equation.target)} are not known by its subscripts")
@@ -296,7 +296,7 @@ def prove_same_terms(statement: Statement, values: Values, frame: Frame, other: 
 
     `other`: what takes its terms at the points of the frame, in words.
     """
-    text = statement_text(statement.node)
+    text = equation_text(statement.node)
     names = statement.names("y")
     if not all(is_exact(guard.condition, names) for _, guard in statement.guards):
         raise NotFound(f"a guard of {text} is not quasi-affine")
