@@ -27,7 +27,7 @@ from strategies.base import Fact, Strategy, listed, path_text
 from strategies.bounded import bounded
 from strategies.gains import calls, gains
 from strategies.openings import an_equation
-from strategies.splits import Part, part_at, parts, roundings
+from strategies.splits import Part, part_at, parts, roundings, spare_text
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
 _OF_TWO = ("sum", "difference", "product", "quotient")  # what identities take apart, or join, end in these words
@@ -172,7 +172,7 @@ class OfFunctions(Strategy):
         yield _normal(view, form)
         around = spare_where_used(view.found, self.path, self.within, math.inf) if form.in_place else 0.0
         spare = form.spare + around
-        evidence = f"{expression_text(form.new)} adds {roundings(form.need)}, and {spare:.3g} are spare"
+        evidence = f"{expression_text(form.new)} adds {roundings(form.need)}, and {spare_text(spare)}"
         yield Fact("roundings-are-spare", form.need <= spare, evidence)
 
     def rewrite(self, program: Program) -> Program:
@@ -227,9 +227,8 @@ def _positive(view: View, form: Form) -> Fact:
         if bounds.nan or bounds.low <= 0:
             return Fact("arguments-are-positive", False, f"{text}, and may not be positive")
         shown.append(text)
-    return Fact(
-        "arguments-are-positive", True, "; ".join(shown) or "none has to be, as the identity holds for any sign"
-    )
+    none = "no argument has to be positive, as the identity holds for any sign"
+    return Fact("arguments-are-positive", True, "; ".join(shown) or none)
 
 
 def _normal(view: View, form: Form) -> Fact:

@@ -19,6 +19,7 @@ from leir.edit import (
 )
 from leir.printer import expression_text
 from leir.syntax import (
+    Access,
     Binary,
     Call,
     Cast,
@@ -31,6 +32,7 @@ from leir.syntax import (
     Program,
     Select,
     Unary,
+    Variable,
     operands,
 )
 from strategies.base import counted, listed
@@ -55,14 +57,27 @@ def _is_operation(part: Expr, types: Mapping[str, DType]) -> bool:
 
 
 def divisions(expression: Expr) -> int:
-    """How many quotients an expression computes, subscripts left out."""
-    return sum(isinstance(part, Binary) and part.op == "/" for part in subexpressions(expression))
+    """How many quotients an expression computes, subscripts and what literals alone give left out."""
+    return sum(isinstance(part, Binary) and part.op == "/" and _varies(part) for part in subexpressions(expression))
 
 
 def calls(expression: Expr) -> int:
     """How many functions an expression calls, powers included, subscripts left out."""
-    parts = subexpressions(expression)
-    return sum(isinstance(part, Call) or (isinstance(part, Binary) and part.op == "**") for part in parts)
+    return sum(map(_is_call, subexpressions(expression)))
+
+
+def _is_call(part: Expr) -> bool:
+    return isinstance(part, Call) or (isinstance(part, Binary) and part.op == "**")
+
+
+def _calls_run(expression: Expr) -> int:
+    """How many functions an expression calls when it is computed: what literals alone give is no call then."""
+    return sum(_is_call(part) and _varies(part) for part in subexpressions(expression))
+
+
+def _varies(expression: Expr) -> bool:
+    """Whether an expression is no number: it reads a tensor or a loop variable."""
+    return any(isinstance(part, Access | Variable) for part in subexpressions(expression))
 
 
 def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, str]:
@@ -96,7 +111,7 @@ def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, st
         result["divisions_saved"] = counted(fewer, "division")
         if "times" in result:
             result["divisions_saved_in_all"] = counted(fewer * times, "division")
-    fewer = calls(old) - calls(new)
+    fewer = _calls_run(old) - _calls_run(new)
     if fewer:
         result["calls_saved" if fewer > 0 else "calls_added"] = "one call" if abs(fewer) == 1 else f"{abs(fewer)} calls"
     reads = [sum(1 for _ in accesses(each)) for each in (old, new)]

@@ -391,3 +391,9 @@ def roundings(count: float) -> str:
     """A number of roundings, as evidence gives it: `1 rounding`, `2.5 roundings`."""
     text = f"{max(count, 0.0):.3g}"
     return f"{text} rounding{'' if text == '1' else 's'}"
+
+
+def spare_text(count: float) -> str:
+    """The roundings that are spare, as evidence gives them: `1 is spare`, `2.5 are spare`."""
+    text = f"{count:.3g}"
+    return f"{text} {'is' if text == '1' else 'are'} spare"

@@ -82,7 +82,7 @@ class ExpressionReorder(Strategy):
         "writer, so every bit stays.",
         "The same equations run as often as before, on the same operands: every bit stays.",
         "Nothing is saved by it, and nothing lost: every read finds the same writer, so all bits stay.",
-        "It opens the way for operator_fusion at {beyond}, where {header} comes twice in a row now. Every bit stays.",
+        "It opens the way for operator_fusion at {opened}, where {header} comes twice in a row now. Every bit stays.",
         "Work, traffic and storage are as they were. Results keep every bit, since no read sees another value.",
         "No equation changes, only when it runs; all results are the same bits.",
         "What was between {beyond} and the other nest under {header} now comes after both. The bits of the results "
@@ -111,7 +111,9 @@ class ExpressionReorder(Strategy):
         assert second is not None
         after = self.rewrite(program)
         shared = _shared(first, statement_at(program, second))
-        because = f"of {listed(shared)}, neither needs what the other writes" if shared else "they share no tensor"
+        because = "they share no tensor that either writes"
+        if shared:
+            because = f"of {listed(shared)}, neither needs what the other writes"
         yield flow_preserved(program, after, self._origins(program, after), because=because)
 
     def rewrite(self, program: Program) -> Program:
@@ -141,6 +143,8 @@ class ExpressionReorder(Strategy):
             if common := common_levels(beyond, other):
                 result["beyond"] = path_text((*self.path[:-1], self.path[-1] - 1))
                 result["header"] = header_text(common)
+                if len(common_levels(beyond, one)) < len(common):
+                    result["opened"] = result["beyond"]
         del after
         return result
 

@@ -86,9 +86,9 @@ class OperatorFission(Strategy):
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds {overhead} of "
-        "loops; each equation runs as before, so every bit stays.",
+        "its innermost loop; each equation runs as before, so every bit stays.",
         "Each equation runs as often as before, with the same operands, so the results keep every bit.",
-        "It costs {overhead} of loops, no arithmetic, and no bit of a result.",
+        "It costs a second run of the header, {overhead} of its innermost loop, no arithmetic, and no bit of a result.",
         "The two nests at {path} and {second} are free of each other's loops: what is done to one leaves the other."
         " Every bit stays.",
         "All of {passed} is written before any of it is read, each element by the statement that wrote it before; "

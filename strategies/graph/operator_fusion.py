@@ -101,7 +101,7 @@ class OperatorFusion(Strategy):
         "Between the write and the read of an element of {passed} lay up to {whole} elements of it, and now {part} "
         "at most, within one iteration of {header}. Each equation runs as before: the results keep every bit.",
         "An iteration of {header} uses {shared} twice in a row now, and no bit of a result changes.",
-        "It saves {overhead} of loops; arithmetic and all bits are as before.",
+        "It saves one run of the header, {overhead} of its innermost loop; arithmetic and all bits are as before.",
         "What one iteration makes of {passed}, the same iteration uses: {part} of {whole} elements at a time. Every "
         "bit stays.",
         "There is one nest to order, tile and bind where there were two. No read finds another value: the bits stay.",

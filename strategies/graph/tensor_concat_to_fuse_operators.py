@@ -99,7 +99,8 @@ class TensorConcatToFuseOperators(Gridded):
         "A loop {new_loop} of two chooses between the operands of {first} and those of {second}, laid together in "
         "{joint}.",
         "Instead of {first_equation} and {second_equation} there is {new_equation}, and {taken} take the results out.",
-        "The step lays the operands that differ in {joint}, computes {result} once, and copies it to {targets}.",
+        "The step lays the operands that differ side by side in {joint}, computes {result} once, and copies it to "
+        "{targets}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Two operators become one with {runs} runs of its equation, as many as both had. The copies move {copied} "

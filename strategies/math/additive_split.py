@@ -39,6 +39,7 @@ from strategies.splits import (
     loop_names,
     reduced_over,
     roundings,
+    spare_text,
     term_around,
     terms_around,
 )
@@ -120,7 +121,7 @@ class AdditiveSplit(Split):
             evidence = f"in an exponent, what counts is how large {sizes.difference_text} is: at most {sizes.most:.3g}"
         yield Fact("cancellation-is-bounded", in_exponent or ratio < math.inf, evidence)
         need, spare = sizes.need(program, self.path, part)
-        evidence = f"the split adds {roundings(need)}, and {spare:.3g} are spare where {sizes.part_text} stands"
+        evidence = f"the split adds {roundings(need)}, and {spare_text(spare)} where {sizes.part_text} stands"
         yield Fact("roundings-are-spare", need <= spare, evidence)
 
     def split(self, program: Program, part: Part, value: Expr) -> Expr:  # noqa: ARG002 (one of the three needs it)

@@ -46,6 +46,7 @@ from strategies.splits import (
     loop_names,
     reduced_over,
     roundings,
+    spare_text,
     term_around,
 )
 
@@ -130,7 +131,7 @@ class ExponentialSplit(Split):
         if exponents.is_between and use and use.kind == "sum" and is_from_exp(part.equation.value):
             spare = max(spare, RESCALED)  # the largest term is exp(0)*exp(0), and exact; each other may be rescaled
         need = exponents.need
-        evidence = f"the split adds {roundings(need)}, and {spare:.3g} are spare where the exponential stands"
+        evidence = f"the split adds {roundings(need)}, and {spare_text(spare)} where the exponential stands"
         yield Fact("roundings-are-spare", need <= spare, evidence)
 
     def split(self, program: Program, part: Part, value: Expr) -> Expr:

@@ -38,6 +38,7 @@ from strategies.splits import (
     loop_names,
     other_products,
     reduced_over,
+    spare_text,
     term_around,
 )
 
@@ -122,7 +123,7 @@ class MultiplicativeSplit(Split):
         yield Fact("underflow-is-harmless", kept, evidence)
         spare = spare_where_formed(part.expression, found, self.path)
         spare += spare_where_used(bounded(program), self.path, self.within, largest_magnitude(own))
-        evidence = f"the split adds {ADDED:.0f} roundings, and {spare:.3g} are spare where {text} stands"
+        evidence = f"the split adds {ADDED:.0f} roundings, and {spare_text(spare)} where {text} stands"
         yield Fact("roundings-are-spare", spare >= ADDED, evidence)
 
     def split(self, program: Program, part: Part, value: Expr) -> Expr:  # noqa: ARG002 (one of the three needs it)

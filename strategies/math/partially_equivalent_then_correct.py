@@ -204,12 +204,12 @@ class PartiallyEquivalentThenCorrect(Gridded):
             "word": NAMES[windows.equations[0].op],
             "equation": equation_text(windows.equations[0]),
             "results": listed(target.tensor for target in windows.targets),
-            "each": str(each),
-            "all": str(each // x.extent * joint.long.extent),
+            "each": f"up to {each}",  # the padding leaves some out
+            "all": f"up to {each // x.extent * joint.long.extent}",
             "total": str(total),
             "wrong_count": str(again),
             "right_count": str(total - again),
-            "again": str(again * over),
+            "again": f"up to {again * over}",
             "wrong": _seams_text(windows, wrong),
             "exactly": exactly[0].upper() + exactly[1:] + ", so none is computed twice without need."
             if "only" in exactly

@@ -136,7 +136,8 @@ class PrecomputeIndices(Strategy):
         low, high = interval(index, ranges)
         yield Fact("values-fit-the-table", -LARGEST <= low <= high <= LARGEST, f"{found} is between {low} and {high}")
         entries, times = prod(table.shape), self._times(program)
-        evidence = f"{found} is computed in {counted(times, 'iteration')}, for a table of {entries}"
+        most = "up to " if self._is_conditional(program) else ""
+        evidence = f"{found} is computed in {most}{counted(times, 'iteration')}, for a table of {entries}"
         yield Fact("is-used-again", times > entries, evidence)
 
     def rewrite(self, program: Program) -> Program:

@@ -108,7 +108,11 @@ class ReductionFactorization(Gridded):
     def facts(self, program: Program) -> Iterator[Fact]:
         loop = yield from a_loop(program, self.path)
         enough = self.parts <= loop.extent
-        yield Fact("parts-are-not-more", enough, f"{self.parts} parts of {loop.extent} iterations of {loop.variable}")
+        size = -(-loop.extent // self.parts)
+        made = -(-loop.extent // size)
+        fewer = f": with {size} in each, {made} are enough" if made < self.parts and enough else ""
+        evidence = f"{self.parts} parts of {loop.extent} iterations of {loop.variable}{fewer}"
+        yield Fact("parts-are-not-more", enough, evidence)
         found = [equation for _, equation in _reductions(loop) if equation.target.tensor == self.tensor]
         which = "no equation" if not found else f"{len(found)} equations" if len(found) > 1 else "1 equation"
         does = "accumulate" if len(found) > 1 else "accumulates"

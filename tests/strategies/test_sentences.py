@@ -19,6 +19,12 @@ L^{4,8}_{i,j}[D_{i,j}=A_{i,j}*A_{i,j};]
 L^{4,8}_{i,j}[E_{i,j}=A_{i,j}*A_{i,j};]
 L^{4,8}_{i,j}[C_{i,j}=D_{i,j}+E_{i,j};]
 """
+THREE = """in A_{4,8};out C_{4,8};
+L^{4,8}_{i,j}[D_{i,j}=A_{i,j}*2.0;]
+L^{4,8}_{i,j}[E_{i,j}=A_{i,j}*3.0;]
+L^{4,8}_{i,j}[F_{i,j}=A_{i,j}*4.0;]
+L^{4,8}_{i,j}[C_{i,j}=D_{i,j}+E_{i,j}+F_{i,j};]
+"""
 ATTENTION = """in A_{4,10,16},C_{4,10,16},D_{4,10,16};out F_{4,10,16};
 L^{4,10,10,16}_{i,j,k,l}[G_{i,j,k}+=A_{i,j,l}*C_{i,k,l};]
 L^{4,10,10}_{i,j,k}[I_{i,j,k}=G_{i,j,k}*0.25;]
@@ -59,11 +65,18 @@ CASES = [
     (BOUNDED, 'normal_loop_max_to_prefix_max(path=(1))', ["Nothing is saved yet"], ["faster", "shrink"]),
     (BOUNDED, "online_softmax(maximum=(1), sum=(2))", ["no guard is needed, as F_{i,j} is in"], ["needed: "]),
     (WINDOWS, "partially_equivalent_then_correct(nests=((0),(1)), along=(0))",
-     ["A and again A", "come from 2 corrections"], ["keeps A apart", "corrections compute"]),
+     ["A and again A", "come from 2 corrections", "and up to 6 iterations for the seams", "has up to 24 iterations"],
+     ["keeps A apart", "corrections compute"]),
+    ("in A_{4,8},C_3;out E_{4,8};L^{4,8,3}_{i,j,k}(0<=j+k-1&&j+k-1<8)[E_{i,j}+=A_{i,j+k-1}*C_k;]",
+     "precompute_indices(path=(0,0,0,0,0), within=(1,0,1))",
+     ["is computed in up to 96 iterations, for a table of 24"], ["in 96"]),
     (LOGS, 'expand_log(path=(1,0), within=(1,0), identity="log-of-root", of="D_i", other="")',
      ["By log-of-root, log(sqrt(D_i)) is 0.5*log(D_i)."], ["leave", "among other operands", "taken out"]),
     (LOGS, 'logsimp(path=(1,0), within=(1), identity="log-of-quotient", of="log(sqrt(D_i))", other="log(1.0-D_i)")',
-     ["Are log(sqrt(D_i)) and log(1.0-D_i) needed as two logarithms"], ["far from the ends"]),
+     ["Are log(sqrt(D_i)) and log(1.0-D_i) needed as two logarithms", "takes one call less"], ["far from the ends"]),
+    (LOGS.replace("log(1.0-D_i)", "log(1.0/1.5)"),
+     'logsimp(path=(1,0), within=(1), identity="log-of-quotient", of="log(sqrt(D_i))", other="log(1.0/1.5)")',
+     ["Are log(sqrt(D_i)) and log(1.0/1.5) needed as two logarithms"], ["one call"]),
     (CLAMPED, 'apart(path=(0,0,0), within=(1), by="")', ["took 5 operations and takes 9 operations now"],
      ["6 operations"]),
     (CLAMPED.replace("/exp(min(max(A_{i,j},-2.0),2.0))", "/4.0+D_j"), 'together(path=(0,0,0), within=(1), over="4.0")',
@@ -84,6 +97,15 @@ CASES = [
      ["D_i is the same however its terms are grouped, but for rounding"], ["may be regrouped"]),
     (ROWS.replace("+=", " max="), 'tensor_split_to_decouple_operators(path=(0), axis="j", at=3)',
      ["and D is made of both", "D_i is the same however its terms are grouped"], ["copies bring", "but for rounding"]),
+    (ROWS, 'reduction_factorization(path=(0,0), tensor="D", parts=5)',
+     ["5 parts of 8 iterations of j: with 2 in each, 4 are enough"], []),
+    (TWO, "expression_reorder(path=(0))", ["they share no tensor that either writes"], ["no tensor;"]),
+    (THREE, "expression_reorder(path=(1))", ["every bit stay"], ["It opens the way for operator_fusion"]),
+    (THREE.replace("4,8}_{i,j}[E", "8,4}_{j,i}[E"), "expression_reorder(path=(1))",
+     ["It opens the way for operator_fusion at (0), where L^{4,8}_{i,j} comes twice in a row now"], []),
+    (TWO, "operator_fusion(path=(0), depth=2)", ["one run of the header, 32 iterations of its innermost loop"], []),
+    (BOUNDED, 'expand_powsimp(path=(2,0,0), within=(1), identity="exp-of-difference", of="D_i", other="")',
+     ["no argument has to be positive"], ["none has to be"]),
     (ROWS, 'loop_binding(path=(1), kind="bx")', ["none reads what another writes, so results"], ["barrier"]),
     (ROWS, 'loop_binding(path=(1), kind="tx")', ["a barrier stands between, so results"], ["none reads"]),
     (ROWS, 'layout_transformation(at=1, tensor="A", op="split", axis=1, by=4)',
