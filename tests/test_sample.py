@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from stepTP.publish.published import load_published
 from stepTP.records import SCHEMA_VERSION, StepRow
 from stepTP.replay import replay
 from stepTP.stats import run_rows
+from strategies.catalog import strategies
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "data" / "sample"
@@ -44,6 +46,11 @@ def test_the_configuration_is_the_repositorys() -> None:
             assert {key: made[section][key] for key in values} == values
         else:
             assert made[section] == values
+
+
+def test_every_strategy_has_rows(steps: list[StepRow]) -> None:
+    names, counts = [each.name for each in strategies()], Counter(row.strategy for row in steps)
+    assert [name for name in names if counts[name] < 3] == []
 
 
 def test_one_row_of_every_strategy_replays(steps: list[StepRow]) -> None:
