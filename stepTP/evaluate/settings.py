@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stepTP.evaluate.questions import EvaluationError
-from stepTP.manifest import differences, write_whole
+from stepTP.manifest import changes, write_whole
 
 SETTINGS = "settings.json"
 
@@ -23,7 +23,7 @@ def require_same(out: Path, settings: dict[str, Any]) -> None:
     if not isinstance(begun, dict):
         raise EvaluationError(f"{file}: damaged: name a new folder with --out")
     both = sorted({*begun, *settings} - ({*begun} ^ {*settings}))
-    changed = ", ".join(differences({key: begun[key] for key in both}, {key: settings[key] for key in both}))
+    changed = changes({key: begun[key] for key in both}, {key: settings[key] for key in both})
     if changed:
         raise EvaluationError(f"{out}: begun with other settings ({changed}): name a new folder with --out")
     write_whole(file, (json.dumps(begun | settings, indent=1, sort_keys=True) + "\n").encode())
