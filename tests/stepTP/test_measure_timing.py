@@ -144,5 +144,6 @@ def test_sets_hold_twice_the_cache_within_the_limits() -> None:
     assert sets_for(1024, 60 * megabyte, 4096 * megabyte, 128, 128) == 128  # as many as allowed: recorded as not cold
     assert sets_for(1024, 60 * megabyte, 4096 * megabyte, 512, 16) == 16  # no number that is allowed makes them cold
     assert sets_for(1 * megabyte, 60 * megabyte, 4096 * megabyte, 128, 16) == 120
+    assert sets_for(megabyte // 5, 60 * megabyte, 4096 * megabyte, 512, 16) == 512  # more than the cache, if not twice
     assert sets_for(1000 * megabyte, 60 * megabyte, 4096 * megabyte, 128, 16) == 2  # one run evicts the other's
     assert sets_for(10 * megabyte, 60 * megabyte, 50 * megabyte, 128, 16) == 5  # as memory allows

@@ -187,10 +187,10 @@ def _no_collection() -> Iterator[None]:
 
 
 def sets_for(bytes_per_set: int, cache_bytes: int, limit_bytes: int, most: int, warm: int) -> int:
-    """How many sets of buffers are rotated: as many as hold twice the cache; two at least.
+    """How many sets of buffers are rotated: as many as hold twice the cache, within the limits; two at least.
 
-    Where that takes more than `most` sets or `limit_bytes`, inputs will not be cold: then `warm` sets, if allowed.
+    Where the cache holds all that the limits allow, no number of sets makes inputs cold: then at most `warm`.
     """
     wanted = math.ceil(2 * cache_bytes / max(1, bytes_per_set))
-    allowed = min(limit_bytes // max(1, bytes_per_set), most)
-    return max(2, wanted if wanted <= allowed else min(allowed, warm))
+    allowed = min(wanted, limit_bytes // max(1, bytes_per_set), most)
+    return max(2, allowed if allowed * bytes_per_set > cache_bytes else min(allowed, warm))
