@@ -3,12 +3,14 @@
     python scripts/bench.py                                  the quickstart's sources, a worker a core
     python scripts/bench.py --run runs/quickstart            the states of a run: verification alone
     python scripts/bench.py --targets cuda --workers 16      on the GPU, with verdicts compared to the CPU's
+    python scripts/bench.py --config configs/small.yaml --limit 160    sources and walks of another configuration
     python scripts/bench.py --quick --json bench.json        two short walks, in seconds
 
 The measurements, one after the other; each is printed, and in the JSON, before the next begins:
 
 - *Whole*: sources are translated, walked and verified by a pool of workers, as in a build but without reasoning, tokens
-  and rows. States a second of real time, start-up included, and from the first verdict on.
+  and rows. States a second of real time, start-up included, and from the first verdict on. A small corpus leaves many
+  workers idle while the last sources end.
 - *Agreement* (`cuda` only): the same states on the CPU, and how many verdicts are the same.
 - *Stages*: the first sources again in this process, alone. Processor time and real time of each stage, `ld` included,
   nothing counted twice; nothing is kept from the first measurement. What waits for a GPU takes real time only.
@@ -25,11 +27,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from bench_stages import Here, plain_tvm, stages
-from bench_watch import Watch
+from bench_watch import Watch, processor_s
 
 from stepTP import pipeline
 from stepTP.config import Config, load_config
@@ -44,6 +47,7 @@ from stepTP.walk import Check, VerifiedStep, verify_all
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "configs" / "quickstart.yaml"
+PARTS = ("whole", "agreement", "stages", "plain")  # in this order
 QUICK = {"depth": 1, "breadth": 1, "per_strategy": 1, "attempts": 2}
 
 
@@ -82,9 +86,12 @@ def main() -> None:
     found, report["whole"] = whole(config, names, sources, options.workers)
     report["states_per_second"] = report["whole"]["states_per_second"]
     done(table_of_whole(report))
-    if "cuda" in targets:
+    wanted = PARTS[: PARTS.index(options.until) + 1]
+    if "cuda" in targets and "agreement" in wanted:
         report["agreement"] = agreement(config, found, options.workers)
         done(table_of_agreement(report["agreement"]))
+    if "stages" not in wanted:
+        return
 
     def work(jobs: Here) -> int:
         build = Build(config, names, jobs)
@@ -95,6 +102,8 @@ def main() -> None:
     by_stage, states = stages(work, code_of(sources[0]))
     report |= by_stage
     done(table_of_stages(report))
+    if "plain" not in wanted:
+        return
     report["plain_tvm"] = plain_tvm(states, options.plain or (10 if "cuda" in targets else 40), targets)
     report["ratio_to_plain_tvm"] = ratio(report["states_per_second"], report["plain_tvm"]["states_per_second"])
     own, plain = sum(report["stages_cpu_ms"].values()), report["plain_tvm"]["cpu_ms"]
@@ -105,11 +114,13 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="verify the states of this run instead of walking")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="a configuration of a build: the quickstart's")
     parser.add_argument("--targets", nargs="+", choices=("llvm", "cuda"), default=["llvm"])
     parser.add_argument("--workers", type=int, help="one a core by default")
     parser.add_argument("--limit", type=int, help="so many sources at most")
     parser.add_argument("--stages", type=int, default=4, help="sources of the stages")
     parser.add_argument("--plain", type=int, help="states of plain TVM: 40, or 10 on cuda, where each takes a second")
+    parser.add_argument("--until", choices=PARTS, default=PARTS[-1], help="the last measurement to make")
     parser.add_argument("--quick", action="store_true", help="two sources, a step or two from each")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
@@ -119,8 +130,8 @@ def arguments() -> argparse.Namespace:
 
 
 def settings(options: argparse.Namespace) -> Config:
-    """The quickstart's configuration, on the targets that are asked for."""
-    config = load_config(CONFIG)
+    """The configuration, on the targets that are asked for."""
+    config = load_config(options.config)
     verify = config.verify.model_copy(update={"targets": tuple(options.targets)})
     walk = config.walk.model_copy(update=QUICK) if options.quick else config.walk
     return config.model_copy(update={"verify": verify, "walk": walk})
@@ -130,9 +141,11 @@ def corpus(options: argparse.Namespace, config: Config) -> Iterator[Source]:
     """The sources, those of many families first."""
     if options.run is None:
         planned = [source for shard in pipeline.planned_shards(config).values() for source in shard]
-        ordered = planned[:: config.sources.per_family] + [
-            s for n, s in enumerate(planned) if n % config.sources.per_family
-        ]
+        families: dict[str, list[SourceProgram]] = {}
+        for source in planned:
+            families.setdefault(source.family, []).append(source)
+        rounds = zip_longest(*families.values())
+        ordered = [source for some in rounds for source in some if source is not None]
         yield from (Source(source) for source in ordered[: options.limit])
         return
     programs = [row for row in read_rows(options.run / "programs.jsonl") if isinstance(row, ProgramRow)]
@@ -186,11 +199,12 @@ def whole(
         build = Build(config, names, jobs)
         with ThreadPoolExecutor(2 * pool.workers + 1) as threads:
             found = [v for some in threads.map(lambda source: verified(build, source), sources) for v in some]
-        ended = time.perf_counter()
+        ended, at_end = time.perf_counter(), processor_s(os.getpid())
     after = os.times()  # once the workers are gone: their time counts then
     states = sum(len(v.checks) for v in found)
     cpu = sum(after[:4]) - sum(before[:4])
     warm = ended - (jobs.at or begun)
+    busy = (at_end - jobs.processor_s) / warm if jobs.at and warm > 0 else 0.0
     return found, {
         "workers": pool.workers,
         "states": states,
@@ -202,6 +216,7 @@ def whole(
         "parent_cpu_ms": round(
             1000 * sum(b - a for a, b in zip(before[:2], after[:2], strict=True)) / max(1, states), 2
         ),
+        "cores_busy_from_first_verdict": round(busy, 2),
         **watch.figures(),
     }
 
@@ -212,6 +227,7 @@ class FirstVerdict:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.at: float | None = None
+        self.processor_s = 0.0  # until then, of this process and all below it
 
     def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":
         return self.pool.submit(task, payload, near)
@@ -224,7 +240,8 @@ class FirstVerdict:
         return futures
 
     def _note(self, _: "Future[Any]") -> None:
-        self.at = self.at or time.perf_counter()
+        if self.at is None:
+            self.at, self.processor_s = time.perf_counter(), processor_s(os.getpid())
 
 
 def agreement(config: Config, found: Sequence[Verified], workers: int | None) -> dict[str, int]:
@@ -273,7 +290,8 @@ def table_of_whole(report: dict[str, Any]) -> Iterator[str]:
     yield f"| of which this process | {run['parent_cpu_ms']} ms |"
     memory = run["memory_mb"]
     yield f"| peak memory | parent {memory['parent']} MB, largest worker {memory['largest_worker']} MB |"
-    yield f"| busy cores of the machine | {run['machine_cores_busy']} |"
+    yield f"| busy cores, from the first verdict on | {run['cores_busy_from_first_verdict']} |"
+    yield f"| busy cores of the machine, over the whole | {run['machine_cores_busy']} |"
     if run["gpu_percent"] is not None:
         yield f"| share of the time in which the GPU ran a kernel | {run['gpu_percent']}% |"
 

@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stepTP.verify.machine import usable_cores
-
 TICK_S = 0.5  # between two looks
 
 
@@ -50,7 +48,7 @@ class Watch:
             "memory_mb": {
                 "parent": self.parent >> 20, "largest_worker": self.worker >> 20, "workers": self.all_workers >> 20,
             },
-            "machine_cores_busy": round(usable_cores() * busy / total, 2) if total else None,
+            "machine_cores_busy": round((os.cpu_count() or 1) * busy / total, 2) if total else None,
             "gpu_percent": round(sum(self.gpu) / len(self.gpu), 1) if self.gpu else None,
         }  # fmt: skip
 
@@ -69,6 +67,16 @@ def below(pid: int) -> list[int]:
         for task in Path(f"/proc/{pid}/task").iterdir():
             children += map(int, (task / "children").read_text(encoding="utf-8").split())
     return [process for child in children for process in (child, *below(child))]
+
+
+def processor_s(pid: int) -> float:
+    """Seconds of processor time of a process and those below it, and of those that they have waited for."""
+    ticks = 0
+    for process in (pid, *below(pid)):
+        with suppress(OSError):  # it ends while it is looked at
+            said = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+            ticks += sum(map(int, said.rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid: int) -> int:
