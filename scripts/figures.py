@@ -36,7 +36,10 @@ def main() -> None:
     arguments.add_argument("--bench", type=Path, help="adds the throughput that bench.py measured")
     arguments.add_argument("--write-readme", action="store_true")
     options = arguments.parse_args()
-    rows = [row for name in ("programs", "steps") for row in read_rows(options.run / f"{name}.jsonl")]
+    files = [options.run / f"{name}.jsonl" for name in ("programs", "steps")]
+    if missing := [file for file in files if not file.is_file()]:
+        sys.exit(f"{missing[0]} is not there: build the run first")
+    rows = [row for file in files for row in read_rows(file)]
     steps = [row for row in rows if isinstance(row, StepRow)]
     if not steps:
         sys.exit(f"{options.run} holds no steps: build it first")

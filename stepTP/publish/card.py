@@ -35,7 +35,7 @@ WHAT = {
     "refusals": "one illegal proposal, with the fact that refuses it",
     "rejected": "what did not become a row: stage, cause, step",
     "measurements": "the latency of one program on one machine",
-    "rephrasings": "the reasoning of one step in another model's words",
+    "rephrasings": "the reasoning of one step in another model's words, those that passed the checks alone",
 }
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 

@@ -135,7 +135,7 @@ def _rows(run: Path, config: str, measured: list[MeasurementRow]) -> Iterator[tu
             rephrased = read_table(run / "rephrasings.jsonl", RephrasingRow)
             parts = _splits(run, "steps") if rephrased else {}
             for row in rephrased:
-                if row.step in parts:
+                if row.status == "ok" and row.step in parts:
                     yield parts[row.step], row
         case "steps":
             latencies = _latencies(measured)

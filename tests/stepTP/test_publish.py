@@ -22,7 +22,7 @@ from stepTP.publish.features import columns_of, features_of, row_of
 from stepTP.publish.folder import PublishedStep, PublishError, publish
 from stepTP.publish.hub import upload
 from stepTP.publish.published import identity_of, load_published, measurements_of
-from stepTP.records import CONFIGS, SCHEMA_VERSION, TABLES, MeasurementRow, StepRow, to_line
+from stepTP.records import CONFIGS, SCHEMA_VERSION, TABLES, MeasurementRow, RephrasingRow, StepRow, to_line
 from stepTP.stats import run_rows, statistics
 from stepTP.verify.measure.speedup import bins_table
 from tests.stepTP.fakes import FakePool
@@ -145,6 +145,23 @@ def test_the_card_tells_what_is_there(small_run: Path, published: Path, steps: l
     assert set(WHAT) == {*CONFIGS, *TABLES}
     assert "None" not in body
     assert not re.search(r"[{}]\w*\(", body.split("```")[0])
+
+
+def test_rephrasings_that_failed_a_check_stay_at_home(small_run: Path, steps: list[StepRow], tmp_path: Path) -> None:
+    row = RephrasingRow(
+        id="r-0", step=steps[0].id, model="teacher", prompt="0" * 64, attempts=1, status="ok", message="",
+        text="Other words.", prompt_tokens=None, completion_tokens=None,
+    )  # fmt: skip
+    refused = {"id": "r-1", "step": steps[1].id, "status": "refused", "message": "names what is not there"}
+    failed = {"id": "r-2", "step": steps[2].id, "status": "failed", "message": "no answer", "text": ""}
+    table = small_run / "rephrasings.jsonl"
+    table.write_text("".join(map(to_line, (row.model_copy(update=refused), row, row.model_copy(update=failed)))))
+    try:
+        publish(small_run, tmp_path / "small", "Small")
+    finally:
+        table.unlink()
+    (part,) = datasets.load_dataset(str(tmp_path / "small"), "rephrasings", cache_dir=str(tmp_path / "cache")).values()
+    assert [row_of(RephrasingRow, line) for line in part] == [row]
 
 
 def test_the_manifest_knows_every_file(published: Path) -> None:
