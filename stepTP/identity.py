@@ -2,16 +2,20 @@
 
 import hashlib
 import platform
+from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import leir
 import stepTP
 import strategies
+from stepTP import sources
 from stepTP.config import Config, config_hash, deciding
 from stepTP.given.files import digest_of
 from stepTP.manifest import Identity
+from strategies import index
 
 TOOLS = ("apache-tvm", "apache-tvm-ffi", "dashscope", "islpy", "lark", "numpy", "tiktoken", "torch")
 
@@ -38,13 +42,18 @@ def tool_versions() -> dict[str, str]:
 
 
 def code_version() -> str:
-    """The package's version and a digest of its sources, so that an edited checkout tells itself apart."""
-    return f"{_version('steptp')}+{_digest(*(_folder(package) for package in (leir, strategies, stepTP)))[:12]}"
+    """The package's version and a digest of its sources, so that an edited checkout tells itself apart.
+
+    The sources of packages that add strategies or families count as its own.
+    """
+    own = (_folder(package) for package in (leir, strategies, stepTP))
+    others = _sources_of((*index.outside().values(), *sources.outside().values()))
+    return f"{_version('steptp')}+{_digest(*own, *others)[:12]}"
 
 
 def catalog_hash() -> str:
     """SHA-256 over the sources of the strategies and of the language that they rewrite."""
-    return _digest(_folder(leir), _folder(strategies))
+    return _digest(_folder(leir), _folder(strategies), *_sources_of(index.outside().values()))
 
 
 @cache
@@ -80,6 +89,17 @@ def _folder(package: object) -> Path:
     return Path(str(getattr(package, "__file__", ""))).parent
 
 
+def _sources_of(points: Iterable[EntryPoint]) -> list[Path]:
+    """The folders, or single files, of the packages that entry points name, sorted by name; nothing is imported."""
+    specs = (find_spec(name) for name in sorted({point.module.partition(".")[0] for point in points}))
+    return [
+        Path(place)
+        for spec in specs
+        if spec is not None
+        for place in spec.submodule_search_locations or (str(spec.origin),)
+    ]
+
+
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -90,7 +110,7 @@ def _version(name: str) -> str:
 def _digest(*folders: Path) -> str:
     state = hashlib.sha256()
     for folder in folders:
-        for file in sorted((*folder.rglob("*.py"), *folder.rglob("*.lark"))):
+        for file in [folder] if folder.is_file() else sorted((*folder.rglob("*.py"), *folder.rglob("*.lark"))):
             name = f"{folder.name}/{file.relative_to(folder).as_posix()}"
             state.update(f"{name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
     return state.hexdigest()

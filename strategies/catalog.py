@@ -15,7 +15,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from strategies.base import Strategy
-from strategies.index import LEVELS, modules, names, outside
+from strategies.index import level_of, names, outside
 
 __all__ = ["StepError", "names", "parse_step", "print_step", "strategies", "strategy"]
 
@@ -27,9 +27,8 @@ class StepError(Exception):
 @cache
 def strategy(name: str) -> type[Strategy]:
     """The class of a strategy. Raises StepError for a name that nobody has."""
-    for level in LEVELS:
-        if name in modules(level):
-            return _class_in(f"strategies.{level}.{name}", name, level)
+    if level := level_of(name):
+        return _class_in(f"strategies.{level}.{name}", name, level)
     if name in outside():
         return _loaded(outside()[name])
     near = get_close_matches(name, names(), n=1)

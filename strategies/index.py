@@ -32,16 +32,20 @@ class Entry:
 def names() -> tuple[str, ...]:
     """Every strategy's name: level by level, in alphabetical order, then those of other packages."""
     own = [name for level in LEVELS for name in modules(level)]
-    return (*own, *(name for name in sorted(outside()) if name not in own))
+    return (*own, *(name for name in sorted(outside()) if level_of(name) is None))
+
+
+def level_of(name: str) -> Level | None:
+    """The level of a strategy of this repository; None for the name of any other."""
+    return next((level for level in LEVELS if name in modules(level)), None)
 
 
 def entries() -> tuple[Entry, ...]:
     """An entry for each name, in the order of `names`. Only strategies of other packages are imported."""
-    own: dict[str, Level] = {name: level for level in LEVELS for name in modules(level)}
     result: list[Entry] = []
     for name in names():
-        if name in own:
-            result.append(_read(FilePath(__file__).parent / own[name] / f"{name}.py", name, own[name]))
+        if level := level_of(name):
+            result.append(_read(FilePath(__file__).parent / level / f"{name}.py", name, level))
         else:
             kind = outside()[name].load()
             result.append(Entry(name, kind.level, kind.bit_exact, kind.summary()))
@@ -56,7 +60,7 @@ def first_sentence(page: str) -> str:
 @cache
 def inverses(name: str) -> tuple[str, ...]:
     """The strategies that a strategy's page names as its inverses. Only those of other packages are imported."""
-    level = next((level for level in LEVELS if name in modules(level)), None)
+    level = level_of(name)
     if level is None:
         page: str = outside()[name].load().page()
     else:

@@ -1,6 +1,7 @@
 """Families of PyTorch programs: each module here writes ordinary `nn.Module` files over knobs drawn by a seed.
 
-A family is a module of this package with a `FAMILY`. Programs are text in the form that public benchmarks use: a class
+A family is a module of this package with a `FAMILY`; others come from installed packages, through entry points of the
+group `steptp.families` that name a `Family`. Programs are text in the form that public benchmarks use: a class
 `Model`, `get_inputs()` and `get_init_inputs()`. Nothing here imports torch: writing a program is not running it.
 """
 
@@ -10,12 +11,15 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 
 from pydantic import BaseModel, ConfigDict
 
 from stepTP.sources.draw import Draw, Value
 from stepTP.sources.normal import normal_form
 
+ENTRY_POINTS = "steptp.families"
 _SHARED = ("draw", "normal", "parts", "text")  # what families are written with
 _DRY = 500  # draws in a row that give nothing new, after which a family is called too small
 _SHOWN = 400  # draws from which the knobs of a family are listed: some are drawn in few programs
@@ -48,9 +52,16 @@ class FamilyTooSmall(ValueError):
 
 
 def families() -> tuple[Family, ...]:
-    """Every family of this package, sorted by name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
-    return tuple(importlib.import_module(f"{__name__}.{name}").FAMILY for name in names)
+    """Every family of this package, sorted by name, then those of other packages."""
+    own = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
+    others = (_loaded(point) for name, point in sorted(outside().items()) if name not in own)
+    return (*(importlib.import_module(f"{__name__}.{name}").FAMILY for name in own), *others)
+
+
+@cache
+def outside() -> dict[str, EntryPoint]:
+    """The entry points of other packages, by name."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 def generate(family_names: Sequence[str], seed: int, per_family: int) -> list[SourceProgram]:
@@ -84,6 +95,13 @@ def knobs(family: Family) -> dict[str, tuple[Value, ...]]:
         for knob, options in draw.options.items():
             found.setdefault(knob, {}).update(dict.fromkeys(options))
     return {knob: tuple(options) for knob, options in found.items()}
+
+
+def _loaded(point: EntryPoint) -> Family:
+    value: object = point.load()
+    if not isinstance(value, Family) or value.name != point.name:
+        raise TypeError(f"entry point {point.value} must be a Family with name = {point.name!r}")
+    return value
 
 
 def _distinct(family: Family, seed: int, wanted: int) -> list[SourceProgram]:

@@ -17,10 +17,13 @@ A case that is refused ends in another section instead, the fact that fails and 
 
 (only the kind of evidence where it is an analysis', whose own tests look at the rest).
 
+The cases of a strategy of another package lie beside its module, in `<name>.txt`.
+
 The first case is the example in the catalog's page. `pytest --update-cases` writes the last section of every case anew.
 """
 
 import json
+import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +33,8 @@ from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
 from strategies.base import Refused, Strategy
+from strategies.catalog import strategy
+from strategies.index import level_of
 
 FOLDER = Path(__file__).parent.parent / "cases"
 
@@ -60,10 +65,16 @@ def _parsed(text: str, title: str) -> Program:
     return program
 
 
+def file_of(name: str) -> Path:
+    """The case file of a strategy."""
+    module = sys.modules[strategy(name).__module__]
+    return FOLDER / f"{name}.txt" if level_of(name) else Path(str(module.__file__)).with_name(f"{name}.txt")
+
+
 def read_cases(name: str) -> list[Case]:
     """The cases of a strategy, in the file's order."""
     cases: list[Case] = []
-    for block in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").split("=== ")[1:]:
+    for block in file_of(name).read_text(encoding="utf-8").split("=== ")[1:]:
         title, *sections = block.split("\n--- ")
         found = [section.split("\n", 1) for section in sections]
         assert [head for head, _ in found[:2]] == ["before", "step"] and len(found) == 3, f"{name}: {title}"
@@ -77,7 +88,7 @@ def write_cases(name: str, cases: list[Case]) -> None:
     blocks = [
         f"=== {c.title}\n--- before\n{c.before}\n--- step\n{c.step}\n--- {c.outcome}\n{c.result}\n" for c in cases
     ]
-    (FOLDER / f"{name}.txt").write_text("\n".join(blocks), encoding="utf-8")
+    file_of(name).write_text("\n".join(blocks), encoding="utf-8")
 
 
 def played(case: Case, strategy: type[Strategy]) -> Case:
