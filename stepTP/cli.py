@@ -24,6 +24,7 @@ from stepTP.commands import (
     publishing,
     reporting,
     rows,
+    scaffolding,
     scoring,
     searching,
     steps,
@@ -43,6 +44,7 @@ app.command("build")(build.build)
 app.command("status")(build.status)
 app.add_typer(listing.strategies, name="strategies")
 app.add_typer(listing.sources, name="sources")
+app.add_typer(scaffolding.new, name="new")
 app.command("translate")(translating.translate)
 app.command("check")(language.check)
 app.command("run")(language.run)
