@@ -174,7 +174,7 @@ def _floats(draw: Draw, random: np.random.RandomState, shape: tuple[int, ...]) -
             values = random.standard_normal(shape) * np.exp2(random.randint(-3, 4, shape).astype(float))
             rows = shape[:-1] or (1,)
             exponents = np.linspace(-10.0, 6.0 - 2 * tame, int(np.prod(rows)))
-            return values * np.exp2(np.rint(random.permutation(exponents))).reshape(*shape[:-1], *(1,) * bool(shape))
+            return values * np.exp2(np.rint(random.permutation(exponents))).reshape((*shape[:-1], *(1,) * bool(shape)))
         case "integers":
             return (
                 random.randint(-3, 4, shape).astype(float) if tame < 2 else random.randint(-1, 2, shape).astype(float)

@@ -49,6 +49,15 @@ def test_no_input_is_nan_or_infinite(dtype: DType, kind: str, attempt: int) -> N
     assert np.array_equal(values, round_to(dtype, values))
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "i32", "bool"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_input_may_be_one_number(dtype: DType, kind: str) -> None:
+    of = free_profile(declared(dtype=dtype, shape=()))
+    for attempt in range(ATTEMPTS):
+        value = drawn(of, Draw(kind, 0, attempt))  # pyright: ignore[reportArgumentType]
+        assert value.shape == () and np.isfinite(value)
+
+
 def test_kinds_are_what_they_say() -> None:
     of = free_profile(declared(shape=(100, 100)))
     normal, wide, integers, edge, extremes, peaks = (drawn(of, Draw(kind, 0)) for kind in KINDS)
