@@ -111,7 +111,7 @@ def stages(work: Callable[[Here], int], warm_up: str) -> tuple[dict[str, Any], T
         ("run", nests.NestSequence, "new_buffers"), ("run", nests.NestSequence, "run_each"),
         ("GPU: copy there", nests.Packed, "__init__"), ("GPU: copy back", nests.Packed, "take_back"),
         ("GPU: load modules, run", nests, "run_side_by_side"),
-        ("compare", run, "judge"), ("compare", run, "first_unlike"), ("compare", task, "_are_bit_equal"),
+        ("compare", run, "judge"), ("compare", run, "first_unlike"), ("compare", task, "are_bit_equal"),
     ]  # fmt: skip
     kept = [(place, name, getattr(place, name)) for _, place, name in places]
     stepTP.intake.translate({"code": warm_up, "file": "warm-up"})  # torch imports much at its first export

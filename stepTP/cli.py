@@ -20,6 +20,7 @@ from stepTP.commands import (
     language,
     listing,
     measure,
+    minimising,
     overlap,
     publishing,
     reporting,
@@ -53,6 +54,7 @@ app.command("candidates")(steps.candidates)
 app.command("apply")(steps.apply)
 app.command("verify")(rows.verify)
 app.command("measure")(measure.measure)
+app.command("minimise")(minimising.minimise)
 app.command("replay")(rows.replay)
 app.command("rephrase")(teaching.rephrase)
 app.command("score")(scoring.score)
@@ -77,6 +79,7 @@ _EXPECTED = {
     "stepTP.export.write": ("ExportError",),
     "stepTP.manifest": ("RunError",),
     "stepTP.measurements": ("MeasureError",),
+    "stepTP.minimise.subject": ("SubjectError",),
     "stepTP.publish.folder": ("PublishError",),
     "stepTP.records": ("RowError",),
     "stepTP.scale": ("NoExecutor",),

@@ -433,17 +433,22 @@ def read_rows(file: Path) -> Iterator[Row]:
     Raises RowError with file, line and column of what is wrong.
     """
     with file.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield row_of_line(line, _ROW)
-            except CannotMigrate as error:
-                raise RowError(f"{file}:{number}: {error}: rebuild the file") from None
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                column = ".".join(str(part) for part in first["loc"]) or "the line"
-                raise RowError(
-                    f"{file}:{number}: {column}: {first['msg']} (no row of schema {SCHEMA_VERSION}: rebuild the file)"
-                ) from None
+        yield from rows_of_lines(lines, str(file))
+
+
+def rows_of_lines(lines: Iterable[bytes], file: str) -> Iterator[Row]:
+    """The rows of lines; `file` is what errors call them. Raises as `read_rows`."""
+    for number, line in enumerate(lines, 1):
+        try:
+            yield row_of_line(line, _ROW)
+        except CannotMigrate as error:
+            raise RowError(f"{file}:{number}: {error}: rebuild the file") from None
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            column = ".".join(str(part) for part in first["loc"]) or "the line"
+            raise RowError(
+                f"{file}:{number}: {column}: {first['msg']} (no row of schema {SCHEMA_VERSION}: rebuild the file)"
+            ) from None
 
 
 def row_of_line(line: bytes, shape: TypeAdapter[Shape]) -> Shape:

@@ -93,14 +93,14 @@ def verify_batch(payload: dict[str, Any], items: list[dict[str, Any]]) -> Iterat
             yield Running(place)
             conduct = conducts.of(state["leir"])
             before = conducts.of(state["parent"]) if state["parent"] is not None else None
-            bit_equal = _are_bit_equal(conduct, before) if before and not conduct.difference.problem else None
+            bit_equal = are_bit_equal(conduct, before) if before and not conduct.difference.problem else None
             verdicts[place].append(verdict_entry(target, names, conduct, bit_equal))
             if conduct.difference.problem:
                 wrong = {"cause": "wrong-result", "message": f"{target}: {conduct.difference.problem}"}
             elif state["bit_exact"] and bit_equal is False:
                 assert before is not None
                 claim = "the outputs are not its parent's, bit for bit, as the step claims"
-                message = f"{target}: {claim}: {_first_unlike(names, conduct, before)}"
+                message = f"{target}: {claim}: {first_unlike_output(names, conduct, before)}"
                 wrong = {"cause": "not-bit-exact", "message": message}
             elif number < len(targets):
                 passed.append((place, state))
@@ -244,14 +244,14 @@ def _program(text: str, source: str) -> Program:
     return program
 
 
-def _are_bit_equal(after: Conduct, before: Conduct) -> bool:
+def are_bit_equal(after: Conduct, before: Conduct) -> bool:
     if len(after.outputs) != len(before.outputs):
         return False
     pairs = zip(after.outputs, before.outputs, strict=True)
     return all(same_bits(array, parent[name]) for outputs, parent in pairs for name, array in outputs.items())
 
 
-def _first_unlike(draws: tuple[str, ...], after: Conduct, before: Conduct) -> str:
+def first_unlike_output(draws: tuple[str, ...], after: Conduct, before: Conduct) -> str:
     """The first output whose bits are not the parent's, with its inputs; the parent may have ended early."""
     for draw, outputs, parent in zip(draws, after.outputs, before.outputs, strict=False):
         for name, array in outputs.items():

@@ -20,7 +20,7 @@ DOUBLE = "in A_{4,6};out C_{4,6};\nL^{4,6}_{i,j}[C_{i,j}=A_{i,j}*2.0;]\n"
 RACE = "in A_8;out C;\nP^8_i[C+=A_i;]\n"
 COMMANDS = (
     "build", "status", "translate", "check", "run", "lower", "candidates", "apply", "verify", "replay", "stats", "show",
-    "strategies", "sources", "new",
+    "strategies", "sources", "new", "minimise",
 )  # fmt: skip
 
 
