@@ -32,6 +32,7 @@ class Watch:
 
     def _look(self) -> None:
         ask = shutil.which("nvidia-smi")
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         while not self.done.wait(TICK_S):
             sizes = [resident(pid) for pid in below(os.getpid())]
             self.parent = max(self.parent, resident(os.getpid()))
@@ -39,6 +40,7 @@ class Watch:
             self.all_workers = max(self.all_workers, sum(sizes))
             if ask:
                 command = [ask, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+                command += [f"--id={visible}"] if visible else []
                 said = subprocess.run(command, capture_output=True, text=True).stdout.split()
                 self.gpu += [float(word) for word in said if word.isdigit()]
 

@@ -62,11 +62,11 @@ def on_both(config: Config, per_family: int | None) -> Config:
 
 
 def cases(folder: Path) -> Iterator[dict[str, Any]]:
-    """What verification rejected in a run, but for what `llvm` refused."""
+    """What verification rejected in a run, but for what `llvm` refused and sources that cannot be verified anywhere."""
     programs = {row.id: row for row in read_rows(folder / "programs.jsonl") if isinstance(row, ProgramRow)}
     for row in read_rows(folder / "rejected.jsonl"):
         assert isinstance(row, RejectedRow)
-        if row.stage == "verify" and not row.message.startswith("llvm: "):
+        if row.stage == "verify" and row.cause != "unverified" and not row.message.startswith("llvm: "):
             yield case_of(row, programs.get(row.source_id))
 
 
