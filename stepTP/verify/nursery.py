@@ -44,6 +44,7 @@ def main() -> None:
     control, parent = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
     kernel.adopt_orphans()
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # PyTorch then asks for GPUs without starting CUDA
+    os.environ.setdefault("TVM_FFI_DISABLE_TORCH_C_DLPACK", "1")  # it starts CUDA to patch what PyTorch has by now
     if "board" in sys.argv[3:]:
         open_board()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the parent decides when it ends
