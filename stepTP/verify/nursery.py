@@ -35,6 +35,7 @@ from stepTP.verify.board import open_board
 from stepTP.verify.devices import open_gpu
 
 PIPES = 4  # descriptors of a request
+THREADED = 2  # the exit status where an import started threads: the last line begins with the module and a colon
 STATUS = struct.Struct("<i")  # what the status pipe carries: the process id, then the wait status
 _CLEAN_S = 5.0  # how long killed processes are waited for: one in uninterruptible sleep must not block the others
 _OOM_SCORE = "800"  # of 1,000: where the machine runs out of memory, workers go before whoever started them
@@ -85,12 +86,12 @@ def load(modules: list[str], parent: int) -> None:
     for name in fresh:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
+        if len(started := list(Path("/proc/self/task").iterdir())) > 1:
+            message = f"{name}: its import started threads, which a fork would lose: {len(started) - 1}"
+            print(f"\n{message}", file=sys.stderr, flush=True)
+            os._exit(THREADED)  # at once: an exit that waits for those threads would take the time for a replacement
     if fresh:
         kernel.outlive_parent()
-        if (threads := len(list(Path("/proc/self/task").iterdir()))) > 1:
-            message = f"importing {', '.join(fresh)} started {threads - 1} threads: a fork would lose them"
-            print(message, file=sys.stderr, flush=True)
-            os._exit(1)  # at once: an exit that waits for those threads would take the time for a replacement
         gc.collect()
         gc.freeze()  # a collection in a worker writes to no page that it shares
 

@@ -23,7 +23,8 @@ again, later each time. A job to which that happens `_KILLS` times is put to tri
 job's did. If it lives, it was the job; if it is killed too, somebody kills workers, and the pool says so and stops.
 Where the process that workers come from ends, all go with it, and a job that ran each time is tried apart.
 
-Workers are forked from one process that has imported their tasks (`stepTP.verify.nursery`), each on a core of its own
+Workers are forked from one process that has imported their tasks (`stepTP.verify.nursery`; where it cannot import one,
+each worker does, and the warning `stepTP.verify.spawn.ImportedAlone` says why), each on a core of its own
 as far as no other pool has it, and on one of the GPUs given. Leaving the `with` block by an exception (Ctrl-C too)
 kills them at once, with all that they started; they die with the parent in any case. A worker that has grown beyond
 half of its memory is replaced between two jobs. Each worker is served by one thread of the parent, which stays free of

@@ -9,10 +9,12 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from stepTP.verify.machine import claim_core
+from stepTP.verify.nursery import THREADED
 from stepTP.verify.process import Lost, Unborn, WorkerProcess, ended_how
 
 _TRIES = 8  # workers and nurseries killed in their first moment, in a row, after which there is no use in more
@@ -33,6 +35,10 @@ class PoolError(RuntimeError):
     """The pool cannot run any job: it is closed, no worker starts, or somebody kills them."""
 
 
+class ImportedAlone(UserWarning):
+    """No nursery can import a module: every worker does, which takes each of them seconds and memory of its own."""
+
+
 def delay(times: int) -> float:
     """Seconds to wait before trying again what was killed from outside so many times in a row; 0 at first."""
     return min(_LONGEST_DELAY_S, _DELAY_S * 2**times) if times else 0.0
@@ -45,6 +51,7 @@ class Nursery:
         """`board`: whether its workers share one."""
         environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
         environment.update(dict.fromkeys(_THREAD_COUNTS, "1"))
+        self.asked: set[str] = set()  # modules, by any of its requests
         self._errors = os.memfd_create("nursery")  # not a pipe, which nobody would empty
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -84,7 +91,8 @@ class Nursery:
 class Spawner:
     """Makes the workers of a pool, in places of their own: a core, as far as no other pool has it, and one of the GPUs.
 
-    A nursery that ends is replaced. A module whose import ends it is left to the workers from then on.
+    A nursery that ends is replaced. A module whose import ends it is left to the workers from then on, with a warning:
+    the one that started threads, or else all that it was asked for and none had imported.
     """
 
     def __init__(
@@ -104,6 +112,7 @@ class Spawner:
         self._modules = dict.fromkeys(modules)  # that a nursery imports, in this order
         self._imported: set[str] = set()  # that a nursery has survived
         self._unfit: set[str] = set()  # that one has not
+        self._untold: list[str] = []  # warnings of those, for when a worker has started without
         self._ended = False
 
     def spawn(
@@ -119,7 +128,7 @@ class Spawner:
             "core": claim[0] if claim else None,
             "gpu": self._gpus[place % len(self._gpus)] if self._gpus else None,
         }
-        for attempt in range(_TRIES):
+        for attempt in range(_TRIES + len(self._modules)):  # each module may end one
             time.sleep(delay(attempt))
             with self._lock:
                 if self._ended:
@@ -128,6 +137,7 @@ class Spawner:
                 if not apart:
                     self._nursery = nursery
                 modules = [name for name in dict.fromkeys((*self._modules, module)) if name not in self._unfit]
+                nursery.asked.update(modules)
                 bear = nursery.bearer({**request, "modules": modules})
                 try:
                     worker = WorkerProcess(bear, self._memory_bytes, self._start_s)
@@ -149,6 +159,9 @@ class Spawner:
             with self._lock:
                 self._modules.update(dict.fromkeys(modules))
                 self._imported.update(modules)
+                untold, self._untold = self._untold, []
+            for message in untold:
+                warnings.warn(message, ImportedAlone, 2)
             return worker
         raise PoolError(f"a worker does not start: {why}")
 
@@ -172,7 +185,12 @@ class Spawner:
         why = f"did not start within {self._start_s:g} s" if hung else ended_how(code)
         if hung or code != -signal.SIGKILL:
             suspects = [name for name in asked if name not in self._imported]
+            last = words.rpartition("\n")[2]
+            if code == THREADED and (culprit := last.partition(":")[0]) in nursery.asked:
+                suspects = [culprit]
             if not suspects:
                 raise PoolError(f"a worker does not start: {why}\n{words}")
             self._unfit.update(suspects)
+            cause = last if code == THREADED else why
+            self._untold.append(f"every worker imports {', '.join(suspects)} alone: {cause}")
         return f"{why}\n{words}"

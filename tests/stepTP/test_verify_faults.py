@@ -14,6 +14,7 @@ import pytest
 
 from stepTP.verify import pool as pool_module
 from stepTP.verify.pool import Failure, Pool, PoolError
+from stepTP.verify.spawn import ImportedAlone
 from tests.stepTP.test_verify_pool import is_alive, wait_until_dead
 
 FAULTS = "tests.stepTP.faults."
@@ -263,12 +264,15 @@ def test_a_module_whose_import_kills_the_process(tmp_path: Path, monkeypatch: py
         "def task(payload): return threading.active_count()\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    with Pool(workers=2) as pool:
+    with pytest.warns(ImportedAlone) as told, Pool(workers=2) as pool:
         good = [pool.submit(FAULTS + "double", {"x": n}) for n in range(4)]
         with pytest.raises(PoolError, match="before they run anything: killed by SIGABRT"):
             pool.submit("deadly.task", {}).result(timeout=60)
         assert pool.submit("threaded.task", {}).result(timeout=60) == 2
         assert [future.result(timeout=60) for future in good] == [0, 2, 4, 6]
+    messages = " ".join(str(warning.message) for warning in told)
+    assert "deadly alone: killed by SIGABRT" in messages
+    assert "threaded: its import started threads" in messages
 
 
 PARENT = """

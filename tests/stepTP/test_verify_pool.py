@@ -1,6 +1,7 @@
 """The worker pool: whatever one job does, the others' results stand, and nothing is left behind."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from stepTP.pipeline import TASKS
 from stepTP.verify.machine import usable_cores
 from stepTP.verify.pool import Failure, Pool, PoolError, available_memory, worker_count
+from stepTP.verify.spawn import ImportedAlone
 
 FAULTS = "tests.stepTP.faults."
 
@@ -278,6 +281,38 @@ def test_the_number_of_workers_follows_cores_and_memory() -> None:
 
 
 def test_a_module_that_starts_a_thread_is_imported_by_workers_alone() -> None:
-    with Pool(workers=2, timeout_s=20) as pool:
+    alone = "every worker imports tests.stepTP.threaded alone: tests.stepTP.threaded: its import started threads"
+    tasks = [FAULTS + "double", "tests.stepTP.threaded.threads", "tests.stepTP.gpu_faults.run"]
+    with pytest.warns(ImportedAlone, match=alone) as told, Pool(workers=2, timeout_s=20, tasks=tasks) as pool:
         futures = [pool.submit("tests.stepTP.threaded.threads", {}) for _ in range(4)]
         assert [future.result() for future in futures] == [2, 2, 2, 2]
+    assert len(told) == 1
+
+
+DRIVER = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void called(void) { close(creat(getenv("CALLED"), 0600)); }
+int cuInit(unsigned flags) { called(); return 100; }
+int cuDriverGetVersion(int *version) { called(); *version = 13000; return 0; }
+int cuCtxGetCurrent(void **context) { *context = 0; return 3; }
+int cuGetProcAddress(void) { called(); return 500; }
+int cuGetProcAddress_v2(void) { called(); return 500; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_imports_of_tasks_start_no_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, source in {"libcuda.so.1": DRIVER, "libnvidia-ml.so.1": "int nvmlInit(void) { return 9; }"}.items():
+        command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(tmp_path / name)]
+        subprocess.run(command, input=source, text=True, check=True)
+    called = tmp_path / "called"
+    monkeypatch.setenv("CALLED", str(called))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.delenv("TVM_FFI_DISABLE_TORCH_C_DLPACK", raising=False)
+    with Pool(workers=1, timeout_s=60, tasks=("tests.stepTP.driven.count", *TASKS)) as pool:
+        assert pool.submit(FAULTS + "double", {"x": 1}).result(timeout=120) == 2
+        assert not called.exists()
+        assert pool.submit("tests.stepTP.driven.count", {}).result(timeout=120) == 0
+        assert called.exists()
