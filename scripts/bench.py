@@ -38,8 +38,9 @@ from stepTP import pipeline
 from stepTP.config import Config, load_config
 from stepTP.identity import tool_versions
 from stepTP.pipeline import Build, Item
-from stepTP.records import ProgramRow, StepRow, read_rows
+from stepTP.records import ProgramRow, StepRow
 from stepTP.sources import SourceProgram
+from stepTP.stats import run_rows
 from stepTP.verify.devices import cuda_devices, open_gpu
 from stepTP.verify.machine import usable_cores
 from stepTP.verify.pool import Failure, Pool
@@ -113,7 +114,9 @@ def main() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, help="verify the states of this run instead of walking")
+    parser.add_argument(
+        "--run", type=Path, help="verify the states of this run, or published folder, instead of walking"
+    )
     parser.add_argument("--config", type=Path, default=CONFIG, help="a configuration of a build: the quickstart's")
     parser.add_argument("--targets", nargs="+", choices=("llvm", "cuda"), default=["llvm"])
     parser.add_argument("--workers", type=int, help="one a core by default")
@@ -148,10 +151,13 @@ def corpus(options: argparse.Namespace, config: Config) -> Iterator[Source]:
         ordered = [source for some in rounds for source in some if source is not None]
         yield from (Source(source) for source in ordered[: options.limit])
         return
-    programs = [row for row in read_rows(options.run / "programs.jsonl") if isinstance(row, ProgramRow)]
-    steps = [row for row in read_rows(options.run / "steps.jsonl") if isinstance(row, StepRow)]
+    programs = [row for row in run_rows(options.run, "programs") if isinstance(row, ProgramRow)]
+    steps = [row for row in run_rows(options.run, "steps") if isinstance(row, StepRow)]
+    by_source: dict[str, list[StepRow]] = {program.id: [] for program in programs}
+    for row in steps:
+        by_source[row.source.id].append(row)
     for program in programs[: options.limit]:
-        own = [Check(row.leir_after, row.leir_before, row.bit_exact) for row in steps if row.source.id == program.id]
+        own = [Check(row.leir_after, row.leir_before, row.bit_exact) for row in by_source[program.id]]
         yield Source(program, (Check(program.leir, None, False), *own))
 
 

@@ -105,6 +105,25 @@ def _rates(answers: Sequence[Judged], seed: int) -> dict[str, Any]:
     return rates
 
 
+def changes(before: Sequence[Judged], after: Sequence[Judged], seed: int = 0) -> dict[str, Any]:
+    """By how much rates differ between two sets of answers to the same questions, answer by answer.
+
+    An interval without 0 is a difference beyond chance. Empty where no answer of one has its like in the other.
+    """
+    known = {(answer.question, answer.sample): answer for answer in before}
+    pairs = [(known[key], a) for a in after if (key := (a.question, a.sample)) in known]
+    whole = [(b.source_id, b.report, a.report) for b, a in pairs if not b.report.error and not a.report.error]
+    steps = [(b.source_id, b.step, a.step) for b, a in pairs if b.step and a.step]
+    alone = [(source, b, a) for source, b, a in steps if not b.error and not a.error]
+    result = {rate: _change(whole, rate, seed) for rate in RATES if whole}
+    return result | {f"step_{rate}": _change(alone, rate, seed) for rate in ("legal", "equal") if alone}
+
+
+def _change(pairs: Sequence[tuple[str, ScoreReport, ScoreReport]], rate: Rate, seed: int) -> dict[str, Any]:
+    differences = ((source, float(reached(a)[rate]) - float(reached(b)[rate])) for source, b, a in pairs)
+    return mean(differences, seed).to_json()
+
+
 def _samples(answers: Sequence[Judged], seed: int) -> dict[str, Any]:
     """What several samples of a question give: accepted in k, and different accepted programs a sample."""
     groups = by(answers, lambda answer: answer.question)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stepTP.draw import digest
-from stepTP.evaluate.metrics import Judged, summarise
+from stepTP.evaluate.metrics import Judged, changes, summarise
 from stepTP.evaluate.questions import Question, Reply, read_lines
 from stepTP.evaluate.single import judge
 from stepTP.learn.decoding import Automaton
@@ -40,7 +40,7 @@ FORMS = {
 }
 MOST = {"leir": 400, "shuffled": 400, "reasoning": 900, "tir": 120}  # tokens of an answer
 ORDER = ("untrained", "reasoning", "leir", "shuffled", "tir", "grpo")
-DECODING_S = 30.0  # that an examination may take on the device; none is begun with less time left
+DECODING_S = 20.0  # that an examination may take on the device; none is begun with less time left
 SAVE_S = 60.0  # between two checkpoints: what a kill may cost
 ENDING_S = 8.0  # for the files of a call
 
@@ -236,10 +236,22 @@ class Course:
             begun = time.monotonic()
             judged = list(judge(questions, replies, self.scorer, step_alone=program, at_once=max(1, len(replies))))
             _write_lines(self._file(name, "scores"), judged)
-            self._note("evaluated", name, {"score_s": round(time.monotonic() - begun, 1), **summarise(judged)})
+            found = {"score_s": round(time.monotonic() - begun, 1), **summarise(judged)}
+            if moved := self._moved(name, judged):
+                found["moved"] = moved
+            self._note("evaluated", name, found)
             return True
 
         self._guarded(f"score {name}", work)
+
+    def _moved(self, name: str, judged: Sequence[Judged]) -> dict[str, Any]:
+        """What reinforcement changed in an examination, answer by answer; empty for other stages."""
+        stage, _, exam = name.partition("-")
+        pupil = self.settings.pupil
+        before = self._file(f"{pupil}-{exam}" if exam else pupil, "scores")
+        if stage != "grpo" or not before.is_file():
+            return {}
+        return changes(list(read_lines(before, Judged)), judged)
 
     def _reinforce(self) -> bool:
         """GRPO of the pupil, round after round, from where the last call left it; of one that was restored, alone."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stepTP.evaluate.bootstrap import geometric_mean, mean, share
-from stepTP.evaluate.metrics import RATES, Judged, chance_of_one, reached, summarise
+from stepTP.evaluate.metrics import RATES, Judged, chance_of_one, changes, reached, summarise
 from stepTP.evaluate.page import shown, single_page
 from stepTP.evaluate.plots import Bar, bars, lines
 from stepTP.verify import Outcome, Problem, ScoreReport
@@ -46,6 +46,32 @@ BROKEN = ScoreReport(error=Problem(kind="pool", message="gone"))
 )
 def test_a_stage_counts_after_those_before_it(found: ScoreReport, stages: int) -> None:
     assert reached(found) == {rate: n < stages for n, rate in enumerate(RATES)}
+
+
+def test_changes_compare_answers_to_the_same_question() -> None:
+    """Three pairs; a question that one side lacks, and an answer that could not be judged, say nothing."""
+    before = [
+        judged("q1", 0, "softmax-1", UNPARSED, step=EQUAL),
+        judged("q2", 0, "softmax-1", OTHER),
+        judged("q3", 0, "mlp-1", EQUAL, step=OTHER),
+        judged("q4", 0, "mlp-1", BROKEN),
+        judged("q5", 0, "mlp-1", UNPARSED),
+    ]
+    after = [
+        judged("q4", 0, "mlp-1", EQUAL),
+        judged("q3", 0, "mlp-1", OTHER, step=UNPARSED),
+        judged("q2", 0, "softmax-1", EQUAL),
+        judged("q1", 0, "softmax-1", EQUAL, step=EQUAL),
+        judged("q5", 1, "mlp-1", EQUAL),
+    ]
+    found = changes(before, after)
+    assert {rate: value["value"] for rate, value in found.items()} == {
+        "parsed": 0.333333, "well_formed": 0.333333, "legal": 0.333333, "executable": 0.333333, "equal": 0.333333,
+        "bit_equal": 0.333333, "step_legal": -0.5, "step_equal": -0.5,
+    }  # fmt: skip
+    assert (found["equal"]["count"], found["equal"]["clusters"]) == (3, 2)
+    assert changes(before, []) == {}
+    assert {value["value"] for value in changes(before, before).values()} == {0.0}
 
 
 def test_a_summary_counts_what_was_counted_by_hand() -> None:

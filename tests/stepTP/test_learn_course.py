@@ -117,6 +117,8 @@ def test_a_course_at_toy_size(tmp_path: Path) -> None:
         for family in found["families"].values():
             assert {"value", "low", "high"} <= set(family["rates"]["bit_equal"])
     assert told["grpo"]["rounds"] and told["grpo"]["seconds"] > 0
+    assert told["evaluated"]["grpo"]["moved"]["equal"]["count"] == told["evaluated"]["grpo"]["answers"]
+    assert "moved" not in told["evaluated"]["reasoning"]
     files = [file for file in out.iterdir() if file.is_file()]
     assert len(files) <= 8 and all(file.stat().st_size < 16 << 20 for file in files)
     lines = gzip.decompress((out / "answers.jsonl.gz").read_bytes()).decode().splitlines()
