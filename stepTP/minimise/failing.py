@@ -16,6 +16,7 @@ from stepTP.walk import Jobs, cause_of
 TASKS = "stepTP.minimise.task"
 Stage = Literal["check", "step", "lower", "run", "narrate"]
 Target = Literal["llvm", "cuda", "interpreter"]
+RUNS = "the interpreter runs it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Failing:
 
     `cause`: a diagnostic's code, `wrong-result`, `not-bit-exact`, `crash`, `timeout`, `memory`, the name of an error,
     or `bug-` and the error's name. `target`: of "lower" and "run", else None. `where`: how a worker was lost, or the
-    function that raised.
+    function that raised; of a diagnostic `RUNS`, where the interpreter runs the program all the same.
     """
 
     stage: Stage
@@ -70,7 +71,8 @@ class Trial:
         if codes := taken["codes"]:
             asked = code if sought is None else sought.cause
             found = asked if asked in codes else next(iter(codes))
-            return Outcome(Failing("check", found, None, "", codes[found]), codes=frozenset(codes))
+            where = self._meaning(subject) if sought is None or (sought.where == RUNS and asked in codes) else ""
+            return Outcome(Failing("check", found, None, where, codes[found]), codes=frozenset(codes))
         states = tuple(taken["states"])
         if taken["problem"] or len(states) <= len(subject.steps):
             return Outcome(None, taken["problem"] or "no step that the strategy proposes fails", states=states)
@@ -98,6 +100,13 @@ class Trial:
             return ()
         answer = self._ask("propose", subject, {"strategy": subject.steps[-1].strategy, "leir": states[-1]})
         return () if isinstance(answer, Failure) else tuple(Step.model_validate(step) for step in answer)
+
+    def _meaning(self, subject: Subject) -> str:
+        """`RUNS` where an ill-formed program has a meaning all the same, else "".
+
+        A diagnostic that is wrong is not to be exchanged for one that is right: `0%0` is no small case of `i%8`.
+        """
+        return "" if isinstance(self._ask("meaning", subject, _payload(subject)), Failure) else RUNS
 
     def _narrated(self, subject: Subject, states: tuple[str, ...]) -> Outcome:
         payload = {"id": subject.narrated, "leir": states[-2], "step": subject.steps[-1].model_dump()}

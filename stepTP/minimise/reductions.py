@@ -120,6 +120,16 @@ def _temporaries(program: Program) -> Iterator[Declaration]:
             yield Declaration(name, dtype, shape)
 
 
+def fewer_inputs(search: Search) -> Iterator[Subject]:
+    """Inputs left out that nothing reads; one stays if none is read."""
+    best = search.best
+    programs = [p for p in (best.program, best.against) if p is not None]
+    read = {access.tensor for program in programs for access in accesses(program)}
+    inputs = tuple(d for d in best.program.inputs if d.tensor in read) or best.program.inputs[:1]
+    program, *others = [replace(p, inputs=inputs) for p in programs]
+    yield replace(best, program=program, against=others[0] if others else None)
+
+
 def later_beginnings(search: Search) -> Iterator[Subject]:
     """A temporary is an input, and what computes it is left out; the last ones first."""
     best = search.best
@@ -279,6 +289,7 @@ def smaller_numbers(search: Search) -> Iterator[Subject]:
 REDUCTIONS: tuple[Callable[[Search], Iterator[Subject]], ...] = (
     fewer_steps,
     fewer_outputs,
+    fewer_inputs,
     later_beginnings,
     smaller_sizes,
     fewer_statements,

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from leir.arrays import array_type
 from leir.check import check as check_program
+from leir.check import input_ranges
 from leir.interp import interpret
 from leir.lowering import compile_nests
 from leir.parser import parse
 from leir.printer import to_text
 from leir.syntax import Program
+from stepTP.verify.inputs import Draw, draw_inputs, free_profile
 from stepTP.verify.prepare import prepare
 from stepTP.verify.run import Runnable, observe
 from stepTP.verify.task import SourceKey, are_bit_equal, first_unlike_output, origin_of
@@ -63,6 +65,19 @@ def take(payload: dict[str, Any]) -> dict[str, Any]:
         shown["states"].append(to_text(program))
         shown["bit_exact"] = applied.bit_exact
     return shown
+
+
+def meaning(payload: dict[str, Any]) -> None:
+    """Interprets `leir`, and `against` if there is one, on a draw of inputs, whatever the checker says of them.
+
+    Raises InterpreterError and others where one has no meaning.
+    """
+    for text in (payload["leir"], payload["against"]):
+        if text is not None:
+            program = parse(text)
+            allowed = input_ranges(program)
+            profiles = [free_profile(declared, allowed.get(declared.tensor)) for declared in program.inputs]
+            interpret(program, draw_inputs(profiles, Draw("normal", 0), 0, "minimise"))
 
 
 def propose(payload: dict[str, Any]) -> list[dict[str, Any]]:
