@@ -24,7 +24,7 @@ def minimise(
     what: Annotated[
         str,
         typer.Argument(
-            help="A LEIR program, or a row: RUN#ID, FILE.jsonl#N, or its line of JSON; - reads standard input.",
+            help="A LEIR program, or a row: RUN#ID, FILE.jsonl#N, or a file of its line alone; - reads standard input.",
             metavar="FILE|ROW",
         ),
     ],
@@ -71,12 +71,16 @@ def minimise(
             subject, outcome = _failing(name_of(what), trial, suspects, recorded, cause)
             search = Search(trial, subject, outcome, Budget(trials, seconds), pool.workers, lambda s: _tell(bar, s))
             search.run(REDUCTIONS)
-    except KeyboardInterrupt:
+            pool.kill()  # what is still tried is of no use
+    except BaseException as error:
         if search is None:
             raise
-        search.stopped = "Ctrl-C"
+        interrupted = isinstance(error, KeyboardInterrupt)
+        search.stopped = "Ctrl-C" if interrupted else "an error"
         _show(search, out, json)
-        raise typer.Exit(_INTERRUPTED) from None
+        if interrupted:
+            raise typer.Exit(_INTERRUPTED) from None
+        raise
     _show(search, out, json)
 
 
@@ -144,6 +148,7 @@ def _of_reference(where: str, which: str, given: dict[str, Any]) -> "tuple[list[
 
 
 def _of(row: "Row", rows: "list[Row]", given: dict[str, Any], name: str) -> "tuple[list[Subject], Recorded]":
+    from leir.parser import ParseError
     from stepTP.minimise.rows import NothingFails, recorded, source_of, subjects
     from stepTP.minimise.subject import Inputs
 
@@ -152,7 +157,10 @@ def _of(row: "Row", rows: "list[Row]", given: dict[str, Any], name: str) -> "tup
     except NothingFails as error:
         raise InputError(f"{name}: {error}") from None
     key, source = source_of(row, rows)
-    return list(subjects(row, source, rows, Inputs(id=key, **given))), how
+    try:
+        return list(subjects(row, source, rows, Inputs(id=key, **given))), how
+    except ParseError as error:
+        raise InputError(f"{name}: a program of this row is no LEIR: {error}: build the run again") from None
 
 
 def _failing(
@@ -177,15 +185,13 @@ def _failing(
 
 
 def _show(search: "Search", out: Path | None, json: bool) -> None:
-    """The smallest that was found, and what it took."""
+    """The smallest that was found, and what it took. Where it cannot be written, it is printed. Raises OSError."""
     from leir.printer import to_text
     from stepTP.manifest import write_whole
     from stepTP.minimise.subject import figures
 
     best, failing = search.best, search.failing
     text = f"# fails: {' '.join(str(failing).split())}\n{best.text}"
-    if out:
-        write_whole(out, text.encode())
     before, after = figures(search.original), figures(best)
     if json:
         print_json(
@@ -212,8 +218,16 @@ def _show(search: "Search", out: Path | None, json: bool) -> None:
     sizes = ", ".join(f"{name} {before[name]} to {after[name]}" for name in before)
     typer.echo(f"{search.trials} trials: {sizes}", err=True)
     if search.stopped:
-        more = "this still fails the same way, but may not be the smallest: give it again to go on"
-        typer.echo(f"stopped by {search.stopped}, at {search.at}: {more}", err=True)
+        found = "nothing smaller is known yet" if best == search.original else "it may not be the smallest yet"
+        more = ", with more --trials or --seconds," if search.spent else ""
+        typer.echo(f"stopped by {search.stopped}, at {search.at}: {found}: give it again{more} to go on", err=True)
+    if out:
+        try:
+            write_whole(out, text.encode())
+        except OSError:
+            if not json:
+                print(text, end="")
+            raise
 
 
 def _bar(trials: int) -> Any:

@@ -52,6 +52,7 @@ class Search:
         self.failing: Failing = outcome.failing
         self.trials = 0
         self.stopped = ""  # why the search ended before it was through; "" where nothing is left to try
+        self.spent = False  # whether the budget is what stopped it
         self.at = ""  # the reduction that is tried
         self._trial, self._budget, self._at_once, self._tell = trial, budget, at_once, tell
         self._begun = time.monotonic()
@@ -71,7 +72,7 @@ class Search:
                 if self.best is before:
                     return
         except Spent as error:
-            self.stopped = str(error)
+            self.stopped, self.spent = str(error), True
         finally:
             self._threads.shutdown(wait=False, cancel_futures=True)
 

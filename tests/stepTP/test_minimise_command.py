@@ -1,20 +1,26 @@
 """`steptp minimise`: what it is given, what it prints, and what it says where nothing fails."""
 
+import errno
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, Protocol
 
 import pytest
 
+from stepTP import manifest
 from stepTP.records import RejectedRow, to_line
 from stepTP.stats import run_rows
 from stepTP.verify import pool
+from stepTP.verify.pool import Failure, PoolError
+from tests.stepTP.planted import with_fault
 from tests.stepTP.test_cli import Steptp, steptp
 from tests.stepTP.test_minimise import OVERFLOW, SOFTMAX, SPLIT_SUM, SUM, rejected
 
@@ -30,25 +36,58 @@ def overflow(tmp_path: Path) -> Path:
     return file
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, fault: str, interrupted_after: int | None = None) -> None:
-    """The command's workers have a fault, and Ctrl-C is pressed after so many tasks."""
+class OwnProcess:
+    """What the command needs of a pool, in this process, with a fault. After so many tasks something is raised."""
 
-    class PlantedPool(pool.Pool):
-        def __init__(self, workers: int | None, timeout_s: float, gpus: Sequence[str], tasks: Sequence[str]) -> None:
-            super().__init__(workers, timeout_s, gpus=gpus, tasks=(*tasks, "tests.stepTP.planted.with_fault"))
-            self.asked = 0
+    workers = 1
 
-        def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":
-            self.asked += 1
-            if interrupted_after is not None and self.asked > interrupted_after:
-                raise KeyboardInterrupt
-            given = {"fault": fault, "task": task, "payload": payload}
-            return super().submit("tests.stepTP.planted.with_fault", given, near)
+    def __init__(self, fault: str, after: int | None, raised: BaseException) -> None:
+        self.fault, self.after, self.raised = fault, after, raised
+        self.asked = 0
 
-    monkeypatch.setattr(pool, "Pool", PlantedPool)
+    def __enter__(self) -> "OwnProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def kill(self) -> None:
+        pass
+
+    def submit(self, task: str, payload: dict[str, Any], near: str = "") -> "Future[Any]":  # noqa: ARG002 (the pool's)
+        self.asked += 1
+        if self.after is not None and self.asked > self.after:
+            raise self.raised
+        answered: Future[Any] = Future()
+        try:
+            answered.set_result(with_fault({"fault": self.fault, "task": task, "payload": payload}))
+        except Exception as error:
+            answered.set_result(Failure("bug", task, str(error), type(error).__name__))
+        return answered
 
 
-def test_what_it_prints_can_be_given_again(steptp: Steptp, overflow: Path, tmp_path: Path) -> None:
+class Plant(Protocol):
+    def __call__(self, fault: str, after: int | None = None, raised: BaseException = ...) -> None: ...
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """The commands that follow run in this process, with a fault."""
+    own = signature(pool.Pool)
+
+    def plant(fault: str, after: int | None = None, raised: BaseException = KeyboardInterrupt()) -> None:  # noqa: B008
+        def made(*given: Any, **named: Any) -> OwnProcess:
+            asked = own.bind(*given, **named).arguments
+            assert all(callable(resolve_name(task.replace(".task.", ".task:"))) for task in asked["tasks"])
+            return OwnProcess(fault, after, raised)
+
+        monkeypatch.setattr(pool, "Pool", made)
+
+    return plant
+
+
+def test_what_it_prints_can_be_given_again(steptp: Steptp, plant: Plant, overflow: Path, tmp_path: Path) -> None:
+    plant("nothing")
     report = steptp.json("minimise", overflow)
     assert set(report) == {"failing", "leir", "steps", "against", "text", "before", "after", "trials", "stopped"}
     assert (report["failing"]["stage"], report["failing"]["cause"]) == ("check", "integer-overflow")
@@ -58,15 +97,25 @@ def test_what_it_prints_can_be_given_again(steptp: Steptp, overflow: Path, tmp_p
     code, out, err = steptp("minimise", "-", "--out", written, stdin=report["text"])
     assert (code, out, written.read_text()) == (0, "", report["text"]), err
     assert "statements 2 to 2" in err
-    code, out, err = steptp("minimise", overflow, "--trials", "2", "--workers", "1")
+    code, out, err = steptp("minimise", overflow, "--trials", "2")
     assert code == 0 and out.startswith("# fails: check: integer-overflow") and out != report["text"]
-    assert "2 trials: " in err and "stopped by 2 trials, at " in err and "give it again to go on" in err
+    assert "2 trials: " in err and "stopped by 2 trials, at " in err
+    assert "give it again, with more --trials or --seconds, to go on" in err
+    err = steptp("minimise", overflow, "--trials", "0")[2]
+    assert "0 trials: " in err and "nothing smaller is known yet" in err
     (found,) = steptp.json("check", written, code=1)
     assert {d["code"] for d in found["diagnostics"]} == {"integer-overflow"}
 
 
-def test_a_rejected_row_by_its_line(steptp: Steptp, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "split_swaps_differences")
+@pytest.mark.slow
+def test_a_pool_of_its_own_finds_the_same(steptp: Steptp, plant: Plant, overflow: Path) -> None:
+    own = steptp.json("minimise", overflow, "--workers", "1")
+    plant("nothing")
+    assert steptp.json("minimise", overflow) == own
+
+
+def test_a_rejected_row_by_its_line(steptp: Steptp, plant: Plant) -> None:
+    plant("split_swaps_differences")
     row = rejected(
         stage="verify",
         cause="wrong-result",
@@ -75,31 +124,54 @@ def test_a_rejected_row_by_its_line(steptp: Steptp, monkeypatch: pytest.MonkeyPa
         leir_after=SOFTMAX,
         state_id_before="",
     )
-    report = steptp.json("minimise", "-", "--workers", "2", stdin=to_line(row))
+    report = steptp.json("minimise", "-", "--trials", "4", stdin=to_line(row))
     assert report["failing"]["cause"] == "wrong-result"
-    assert report["steps"] == [{"strategy": "loop_split", "args": {"path": [0], "factor": 2}}]
+    assert [step["strategy"] for step in report["steps"]] == ["loop_split"]
+    assert report["after"]["statements"] < report["before"]["statements"]
     assert '# inputs {"id":"sum","seed":0,"draws":1}' in report["text"]
     other = row.model_copy(update={"cause": "crash"})
-    message = steptp.fails("minimise", "-", "--workers", "2", stdin=to_line(other))
+    message = steptp.fails("minimise", "-", stdin=to_line(other))
     assert "does not fail as recorded (crash): it fails otherwise now, run: wrong-result (llvm)" in message
 
 
-def test_a_step_from_the_command_line(steptp: Steptp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    plant(monkeypatch, "split_swaps_differences")
+def test_a_step_from_the_command_line(steptp: Steptp, plant: Plant, tmp_path: Path) -> None:
+    plant("split_swaps_differences")
     (tmp_path / "before.leir").write_text(SOFTMAX)
     step = json.dumps(SPLIT_SUM.model_dump())
-    report = steptp.json("minimise", tmp_path / "before.leir", "--step", step, "--workers", "2")
-    assert report["leir"] == "in F;out G;\nL^3_j[G=0-1;]\n"
+    report = steptp.json("minimise", tmp_path / "before.leir", "--step", step, "--trials", "0")
+    assert (report["failing"]["cause"], report["leir"]) == ("wrong-result", SOFTMAX)
+    assert report["steps"] == [json.loads(step)] and f"# step {step}\n" in report["text"]
 
 
-def test_ctrl_c_prints_the_best_so_far(steptp: Steptp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    plant(monkeypatch, "nothing", interrupted_after=12)
-    (tmp_path / "overflow.leir").write_text(OVERFLOW)
-    code, out, err = steptp("minimise", tmp_path / "overflow.leir", "--workers", "1")
+def test_ctrl_c_prints_the_best_so_far(steptp: Steptp, plant: Plant, overflow: Path) -> None:
+    plant("nothing", after=16)
+    code, out, err = steptp("minimise", overflow)
     assert code == 130 and "stopped by Ctrl-C" in err
     assert out.startswith("# fails: check: integer-overflow") and "Q_" not in out
-    plant(monkeypatch, "nothing", interrupted_after=0)
-    assert steptp("minimise", tmp_path / "overflow.leir", "--workers", "1")[:2] == (130, "")
+    plant("nothing", after=0)
+    assert steptp("minimise", overflow)[:2] == (130, "")
+
+
+def test_an_error_prints_the_best_so_far(steptp: Steptp, plant: Plant, overflow: Path) -> None:
+    plant("nothing", after=16, raised=PoolError("somebody ends the workers"))
+    code, out, err = steptp("minimise", overflow)
+    assert code == 2 and "stopped by an error" in err and "somebody ends the workers" in err
+    assert out.startswith("# fails: check: integer-overflow") and "Q_" not in out
+
+
+def test_what_cannot_be_written_is_printed(
+    steptp: Steptp, plant: Plant, overflow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The place was good when the search began."""
+    plant("nothing")
+
+    def full(file: Path, _: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+    monkeypatch.setattr(manifest, "write_whole", full)
+    code, out, err = steptp("minimise", overflow, "--out", tmp_path / "out.leir", "--trials", "9")
+    assert code == 2 and "out.leir: No space left on device: make room" in err
+    assert out.startswith("# fails: check: integer-overflow")
 
 
 def test_a_killed_command_takes_its_workers_along(tmp_path: Path, overflow: Path) -> None:
@@ -131,11 +203,12 @@ def _wait_for(condition: Callable[[], object]) -> bool:
     return bool(holds)
 
 
-def test_rows_of_a_run(steptp: Steptp, small_run: Path) -> None:
+def test_rows_of_a_run(steptp: Steptp, plant: Plant, small_run: Path) -> None:
     """Their verdicts are invented, so that their programs do not fail; what was left out by a rule is no failure."""
+    plant("nothing")
     rows = [row for row in run_rows(small_run, "rejected") if isinstance(row, RejectedRow)]
     wrong = next(row for row in rows if row.stage == "verify" and row.cause == "wrong-result")
-    message = steptp.fails("minimise", f"{small_run}#{wrong.id}", "--workers", "2")
+    message = steptp.fails("minimise", f"{small_run}#{wrong.id}")
     assert message.startswith(f"{small_run}#{wrong.id}: does not fail as recorded (wrong-result): ")
     seen = next(row for row in rows if row.stage == "walk")
     assert "walk left it out (state-seen), nothing of it fails" in steptp.fails("minimise", f"{small_run}#{seen.id}")
@@ -166,8 +239,17 @@ def test_rows_of_a_run(steptp: Steptp, small_run: Path) -> None:
         ((".",), "", ".: is a folder"),
     ],
 )
-def test_what_cannot_be_shrunk(steptp: Steptp, arguments: tuple[str, ...], text: str, message: str) -> None:
+def test_what_cannot_be_shrunk(
+    steptp: Steptp, plant: Plant, arguments: tuple[str, ...], text: str, message: str
+) -> None:
+    plant("nothing")
     assert steptp.fails("minimise", *arguments, stdin=text).startswith(message)
+
+
+def test_a_row_whose_program_is_none(steptp: Steptp) -> None:
+    row = rejected(stage="verify", cause="crash", leir_before="in A_4;out", step=SPLIT_SUM, state_id_before="")
+    message = steptp.fails("minimise", "-", stdin=to_line(row))
+    assert message.startswith("<stdin>: a program of this row is no LEIR: ")
 
 
 def test_rows_and_pairs_have_no_other_steps(steptp: Steptp, tmp_path: Path) -> None:
