@@ -89,6 +89,7 @@ _EXPECTED = {
     "stepTP.verify.devices": ("DeviceBusy",),
     "stepTP.verify.spawn": ("PoolError",),
     "strategies.catalog": ("StepError",),
+    "strategies.packages": ("PackageError",),
     "leir.parser": ("ParseError",),
     "leir.interp": ("InterpreterError",),
 }

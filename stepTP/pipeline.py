@@ -31,7 +31,7 @@ from stepTP.verify.devices import cuda_devices
 from stepTP.verify.kept import Kept, open_kept
 from stepTP.verify.pool import Failure, Pool
 from stepTP.walk import EXPAND, VERIFY, Check, Jobs, Reached, VerifiedStep, Walker, cause_of, verdicts, verify_all, walk
-from strategies import catalog
+from strategies import catalog, index
 
 TRANSLATE = "stepTP.intake.translate"
 EXPLAIN = "stepTP.narrate.task.explain"
@@ -197,7 +197,7 @@ def build(
 
     `cache`: the folder of verdicts of earlier builds (`stepTP.verify.kept`); without it all are made anew.
 
-    Raises ConfigError, RunError, and OSError where the disk does not take the files.
+    Raises ConfigError, PackageError, RunError, and OSError where the disk does not take the files.
     """
     report_progress = progress or (lambda _done, _of: None)
     names = chosen_strategies(config)
@@ -242,7 +242,7 @@ def build_rank(config: Config, folder: Path, rank: int, ranks: int, workers: int
 
 
 def planned_shards(config: Config) -> dict[str, list[SourceProgram]]:
-    """The raw shards of a build by name, each with its sources. Raises ConfigError."""
+    """The raw shards of a build by name, each with its sources. Raises ConfigError and PackageError."""
     known = [family.name for family in families()]
     match config.sources.families:
         case "all":
@@ -274,8 +274,13 @@ def planned_shards(config: Config) -> dict[str, list[SourceProgram]]:
 
 
 def chosen_strategies(config: Config) -> tuple[str, ...]:
-    """The names of the strategies that a build uses, sorted. Raises ConfigError."""
+    """The names of the strategies that a build uses, sorted. Raises ConfigError and PackageError.
+
+    Those of other packages are loaded, used or not: reasoning asks all of them what comes next.
+    """
     known = catalog.names()
+    for name in index.outside():
+        catalog.strategy(name)
     wanted = known if config.walk.strategies == "all" else config.walk.strategies
     for key, names in (
         ("walk.strategies", wanted),

@@ -6,16 +6,18 @@ which there are; nothing is imported before it is asked for.
 """
 
 import json
+import re
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import ValidationError
 
 from strategies.base import Strategy
-from strategies.index import level_of, names, outside
+from strategies.index import LEVELS, WORDS, BitExact, level_of, names, outside
+from strategies.packages import PackageError, loaded, package_of
 
 __all__ = ["StepError", "names", "parse_step", "print_step", "strategies", "strategy"]
 
@@ -26,7 +28,7 @@ class StepError(Exception):
 
 @cache
 def strategy(name: str) -> type[Strategy]:
-    """The class of a strategy. Raises StepError for a name that nobody has."""
+    """The class of a strategy. Raises StepError for a name that nobody has, PackageError for what cannot be used."""
     if level := level_of(name):
         return _class_in(f"strategies.{level}.{name}", name, level)
     if name in outside():
@@ -76,7 +78,16 @@ def _class_in(module: str, name: str, level: str) -> type[Strategy]:
 
 
 def _loaded(point: EntryPoint) -> type[Strategy]:
-    value: object = point.load()
-    if not isinstance(value, type) or not issubclass(value, Strategy) or value.name != point.name:
-        raise TypeError(f"entry point {point.value} must be a Strategy with name = {point.name!r}")
+    value, said = loaded(point, "strategy"), f"{package_of(point)}: {point.value}"
+    if not isinstance(value, type) or not issubclass(value, Strategy) or getattr(value, "name", None) != point.name:
+        raise PackageError(f"{said} must be a Strategy with name = {point.name!r}")
+    for constant, options in (("level", LEVELS), ("bit_exact", get_args(BitExact))):
+        if getattr(value, constant, None) not in options:
+            raise PackageError(f"{said} must have a `{constant}`, one of {', '.join(options)}")
+    for kind in ("choice", "change", "effect"):
+        if not getattr(value, kind, None):
+            raise PackageError(f"{said} must have sentences, `{kind}`")
+    for argument in value.model_fields:
+        if not re.fullmatch(WORDS, argument):
+            raise PackageError(f"{said}: argument {argument}: give it lower-case letters, with _ between words")
     return value

@@ -59,10 +59,14 @@ def new_strategy(
 ) -> None:
     """Write a strategy that works, with its cases."""
     from stepTP.templates import strategy_cases, strategy_class, strategy_module
-    from strategies.index import ENTRY_POINTS, names
+    from strategies.index import ENTRY_POINTS, NAME, names
 
-    # No digits: a step is read back from its reasoning as words of letters.
-    _require_name(name, "strategy", r"[a-z]+(_[a-z]+)*", "letters", names())
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"{name!r} is no name of a strategy: give two words or more of lower-case letters, joined by _, as in "
+            "loop_skewing"
+        )
+    _require_free(name, "strategy", names())
     root = into or _this_checkout()
     module, cases = strategy_module(name, level), strategy_cases()
     if _is_checkout(root):
@@ -83,11 +87,14 @@ def new_family(
     json: Json = False,
 ) -> None:
     """Write a family of source programs that works."""
-    from stepTP.sources import ENTRY_POINTS, families
+    from stepTP.sources import ENTRY_POINTS, NAME, families
     from stepTP.templates import family_module
 
-    taken = [family.name for family in families()]
-    _require_name(name, "family", r"[a-z][a-z0-9]*(_[a-z0-9]+)*", "letters and digits", taken)
+    if not NAME.fullmatch(name):
+        raise InputError(f"{name!r} is no name of a family: give lower-case letters and digits, with _ between words")
+    if iskeyword(name):
+        raise InputError(f"{name!r} is a word of Python, so that no module can be called so: choose another name")
+    _require_free(name, "family", [family.name for family in families()])
     root = into or _this_checkout()
     if _is_checkout(root):
         files = _write({root / "stepTP" / "sources" / f"{name}.py": family_module(name)})
@@ -103,9 +110,7 @@ def new_family(
     _report(files, [*first, *check], json)
 
 
-def _require_name(name: str, kind: str, pattern: str, made_of: str, taken: Collection[str]) -> None:
-    if not re.fullmatch(pattern, name) or iskeyword(name) or iskeyword(name.capitalize()):
-        raise InputError(f"{name!r} is no name of a {kind}: give lower-case {made_of}, with _ between words")
+def _require_free(name: str, kind: str, taken: Collection[str]) -> None:
     if name in taken:
         raise InputError(f"there is a {kind} {name} already: choose another name")
 

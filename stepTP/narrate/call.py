@@ -8,8 +8,9 @@ import re
 from typing import Any
 
 from stepTP.records import Step
+from strategies.index import WORDS
 
-_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+|[a-z_]+|[(),=])')
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+|' + WORDS + r"|[(),=])")
 _WORDS = {"true": True, "false": False, "none": None}
 
 

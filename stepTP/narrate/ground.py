@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from leir.names import bound_variables, tensor_names
 from leir.parser import parse
 from leir.syntax import DTYPES, KINDS, SCOPES
-from strategies.catalog import names
+from strategies.index import WORDS, without_names
 
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![A-Za-z0-9_]|\.\d)")
 _TENSOR = re.compile(r"(?<![A-Za-z0-9])[A-Z]\d*(?![A-Za-z0-9])")
@@ -41,9 +41,7 @@ def ungrounded(text: str, before: str, after: str, computed: Iterable[str]) -> t
 
 def _without_names(text: str) -> str:
     """The text without the names of strategies and of their arguments, which are words."""
-    for name in names():
-        text = text.replace(name, " ")
-    return re.sub(r"[a-z_]+=(?=[(\d\"a-z-])", " ", text)
+    return re.sub(rf"{WORDS}=(?=[(\d\"a-z-])", " ", without_names(text))
 
 
 def _spaced(text: str) -> str:

@@ -1,6 +1,5 @@
 """A step that a step makes possible: the program after it offers it, and the program before it none like it."""
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 
@@ -15,11 +14,11 @@ from stepTP.records import Step
 from strategies.base import Refused, Strategy, statement_or_none
 from strategies.catalog import names, strategy
 from strategies.grid import Grid
+from strategies.index import named_in
 from strategies.memory.layout_transformation import LayoutTransformation
 
 ASKED = 6  # strategies, for each step that is explained
 TRIED = 4  # of the steps that these offer, one a strategy
-_NAME = re.compile(r"[a-z_]+")
 
 
 def next_step(
@@ -69,9 +68,8 @@ def _order(key: str, taken: str) -> list[str]:
 def _named_by(taken: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The strategies that a strategy's page names, in its order: those that may follow, and its inverses."""
     text, _, inverses = strategy(taken).page().partition("Inverse:")
-    known, undo = set(names()) - {taken}, tuple(dict.fromkeys(_NAME.findall(inverses)))
-    follow = tuple(name for name in dict.fromkeys(_NAME.findall(text)) if name in known and name not in undo)
-    return follow, tuple(name for name in undo if name in known)
+    undo = tuple(name for name in named_in(inverses) if name != taken)
+    return tuple(name for name in named_in(text) if name not in (taken, *undo)), undo
 
 
 @lru_cache(maxsize=256)  # a state's steps are explained one after the other

@@ -18,8 +18,10 @@ from pydantic import BaseModel, ConfigDict
 
 from stepTP.sources.draw import Draw, Value
 from stepTP.sources.normal import normal_form
+from strategies.packages import PackageError, by_name, loaded, package_of
 
 ENTRY_POINTS = "steptp.families"
+NAME = re.compile("[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _SHARED = ("draw", "normal", "parts", "text")  # what families are written with
 _DRY = 500  # draws in a row that give nothing new, after which a family is called too small
 _SHOWN = 400  # draws from which the knobs of a family are listed: some are drawn in few programs
@@ -52,16 +54,18 @@ class FamilyTooSmall(ValueError):
 
 
 def families() -> tuple[Family, ...]:
-    """Every family of this package, sorted by name, then those of other packages."""
-    own = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
-    others = (_loaded(point) for name, point in sorted(outside().items()) if name not in own)
-    return (*(importlib.import_module(f"{__name__}.{name}").FAMILY for name in own), *others)
+    """Every family of this package, sorted by name, then those of other packages.
+
+    Raises PackageError where one of these cannot be used.
+    """
+    own = (importlib.import_module(f"{__name__}.{name}").FAMILY for name in _modules())
+    return (*own, *(_loaded(point) for point in outside().values()))
 
 
 @cache
 def outside() -> dict[str, EntryPoint]:
-    """The entry points of other packages, by name."""
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    """The entry points of other packages, by name, sorted. Raises PackageError."""
+    return by_name(entry_points(group=ENTRY_POINTS), "family", NAME, _modules())
 
 
 def generate(family_names: Sequence[str], seed: int, per_family: int) -> list[SourceProgram]:
@@ -97,10 +101,14 @@ def knobs(family: Family) -> dict[str, tuple[Value, ...]]:
     return {knob: tuple(options) for knob, options in found.items()}
 
 
+def _modules() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
+
+
 def _loaded(point: EntryPoint) -> Family:
-    value: object = point.load()
+    value = loaded(point, "family")
     if not isinstance(value, Family) or value.name != point.name:
-        raise TypeError(f"entry point {point.value} must be a Family with name = {point.name!r}")
+        raise PackageError(f"{package_of(point)}: {point.value} must be a Family with name = {point.name!r}")
     return value
 
 

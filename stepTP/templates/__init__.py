@@ -2,17 +2,16 @@
 
 import re
 from importlib.resources import files
-from keyword import iskeyword
 
 
 def strategy_class(name: str) -> str:
-    """What the class of a strategy is called: `LoopSkewing` for `loop_skewing`, `LoopStrategy` for `loop`.
+    """What the class of a strategy is called: `LoopSkewing` for `loop_skewing`, `BitExactStrategy` for `bit_exact`.
 
     The second is what is done where the module has another use for the name.
     """
     words = "".join(word.capitalize() for word in name.split("_"))
     used = re.findall(r"\w+", _text("loop_reversal.py").replace("LoopReversal", ""))
-    return f"{words}Strategy" if iskeyword(words) or words in used else words
+    return f"{words}Strategy" if words in used else words
 
 
 def strategy_module(name: str, level: str) -> str:

@@ -25,25 +25,14 @@ from stepTP.sources.draw import Draw
 from stepTP.templates import strategy_class, strategy_module
 from stepTP.templates.centred_rows import FAMILY
 from strategies import catalog, index
+from tests.packages import fresh, install
+from tests.stepTP import test_sources
 from tests.stepTP.test_cli import Steptp, steptp
 
-__all__ = ["steptp"]
+__all__ = ["fresh", "steptp"]
 
 ROOT = Path(__file__).parents[2]
 BACKWARDS = "in A_{8,16};out C_{8,16};\nL^{8,16}_{i,j}[D_{i,j}=exp(A_{i,j});]\nL^{8,16}_{i,j}[C_{i,j}=D_{7-i,j}*2.0;]\n"
-
-
-def install(folder: Path) -> None:
-    """What an installer writes of a project beside its packages: its name, its version and its entry points."""
-    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
-    about = folder / f"{project['name']}-{project['version']}.dist-info"
-    about.mkdir(exist_ok=True)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    groups = project["entry-points"].items()
-    text = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items()) for group, points in groups
-    ]
-    (about / "entry_points.txt").write_text("\n".join(text))
 
 
 def python(*arguments: str | Path, path: Path, cwd: Path = ROOT) -> str:
@@ -59,45 +48,48 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an installed package with two strategies and a family."""
     folder = tmp_path_factory.mktemp("outside") / "my-additions"
     scaffolding.new_strategy("row_turning", into=folder)
-    scaffolding.new_strategy("loop", scaffolding.LevelChoice.math, into=folder)
+    scaffolding.new_strategy("bit_exact", scaffolding.LevelChoice.math, into=folder)
     scaffolding.new_family("rows2", into=folder)
     install(folder)
     return folder
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Any:
+def installed(fresh: None, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package, in this process."""
+    del fresh
+    monkeypatch.syspath_prepend(str(package))
+
+
+@pytest.fixture
+def registered(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The template as a strategy of another package, in this process."""
+    del fresh
     point = EntryPoint("loop_reversal", "stepTP.templates.loop_reversal:LoopReversal", index.ENTRY_POINTS)
-    caches = (index.outside, index.names, catalog.strategy)
     monkeypatch.setattr(index, "entry_points", lambda group: [point] if group == index.ENTRY_POINTS else [])
-    for cached in caches:
-        cached.cache_clear()
-    yield
-    monkeypatch.undo()
-    for cached in caches:
-        cached.cache_clear()
 
 
-def test_a_package_of_ones_own_is_found(package: Path) -> None:
-    shown = json.loads(python("-m", "stepTP.cli", "strategies", "list", "--json", path=package))
-    assert [(each["name"], each["level"]) for each in shown[-2:]] == [("loop", "math"), ("row_turning", "operator")]
-    families = json.loads(python("-m", "stepTP.cli", "sources", "list", "--json", path=package))
-    assert families[-1]["name"] == "rows2" and len(families) == len(sources.families()) + 1
-    program = python("-m", "stepTP.cli", "sources", "show", "rows2", path=package)
+@pytest.mark.usefixtures("installed")
+def test_a_package_of_ones_own_is_found(steptp: Steptp) -> None:
+    shown = steptp.json("strategies", "list")
+    assert [(each["name"], each["level"]) for each in shown[-2:]] == [
+        ("bit_exact", "math"),
+        ("row_turning", "operator"),
+    ]
+    assert [each["name"] for each in steptp.json("sources", "list")].index("rows2") == len(sources.families()) - 1
+    _, program, _ = steptp("sources", "show", "rows2")
     assert program.startswith("# rows2-") and "class Model(nn.Module):" in program
 
 
-def test_a_step_of_it_is_taken(package: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("installed")
+def test_a_step_of_it_is_taken(steptp: Steptp, tmp_path: Path) -> None:
     file = tmp_path / "backwards.leir"
     file.write_text(BACKWARDS)
-    candidates = ("-m", "stepTP.cli", "candidates", file, "--strategy", "row_turning", "--json")
-    found = json.loads(python(*candidates, path=package))
+    found = steptp.json("candidates", file, "--strategy", "row_turning")
     assert [(each["args"]["path"], each["legal"]) for each in found] == [
         ([0], True), ([0, 0], True), ([1], True), ([1, 0], True),
     ]  # fmt: skip
-    step = ("--strategy", "row_turning", "--args", '{"path": [1]}')
-    after = json.loads(python("-m", "stepTP.cli", "apply", file, *step, "--json", path=package))["leir"]
+    after = steptp.json("apply", file, "--strategy", "row_turning", "--args", '{"path": [1]}')["leir"]
     assert after.splitlines()[-1] == "L^{8,16}_{i,j}[C_{7-i,j}=D_{i,j}*2.0;]"
 
 
@@ -109,13 +101,31 @@ def checked(output: str) -> int:
 
 
 def test_a_strategy_passes_the_checks_of_every_strategy(package: Path) -> None:
-    """Cases, each fact in a refusal, meaning, sentences, disguises; on the page of its package, not on ours."""
-    page = "tests/strategies/test_catalog.py::test_the_page_of_the_catalog_is_up_to_date"
-    words = "tests/strategies/test_catalog.py::test_every_strategy_has_its_page_and_its_words"
-    of_all = "[loop] or [row_turning] or up_to_date or its_words"
+    """Cases, each fact in a refusal, meaning, sentences, disguises, in a process that finds what is installed."""
     modules = (f"tests/strategies/test_{name}.py" for name in ("cases", "sentences", "disguises"))
-    output = python("-m", "pytest", *modules, page, words, "-k", of_all, path=package)
-    assert checked(output) == 2 * 7 + 2
+    words = "tests/strategies/test_catalog.py::test_every_strategy_has_its_page_and_its_words"
+    chosen = "[bit_exact] or [row_turning] or its_words"
+    assert checked(python("-m", "pytest", *modules, words, "-k", chosen, path=package)) == 2 * 7 + 1
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_family_passes_the_checks_of_every_family() -> None:
+    """The tests that take a family, called for this one."""
+    test_sources.test_programs_differ_in_more_than_names_and_sizes("rows2")
+    test_sources.test_programs_run_and_vary("rows2")
+    test_sources.test_every_constant_and_argument_is_used("rows2")
+    test_sources.test_knobs_are_those_of_the_text("rows2")
+    test_sources.test_every_knob_is_listed_and_can_vary(sources.families()[-1])
+    test_sources.test_families_have_pages()
+
+
+@pytest.mark.slow
+def test_an_installed_package_leaves_our_pages_as_they_are(package: Path) -> None:
+    """What tests count and what pages say is of this repository; its family is found by the tests themselves, too."""
+    modules = ("tests/strategies/test_catalog.py", "tests/stepTP/test_sources.py")
+    names = ("up_to_date", "test_families_have_pages", "test_there_are_as_many_families_as_is_said")
+    output = python("-m", "pytest", *modules, "-k", " or ".join(("[rows2]", *names)), path=package)
+    assert checked(output) == 5 + len(names)
 
 
 @pytest.mark.slow
@@ -147,13 +157,6 @@ def test_a_step_undoes_itself_and_opens_a_fusion() -> None:
     fusion = catalog.parse_step('{"strategy": "operator_fusion", "args": {"path": [0], "depth": 2}}')
     assert fusion.apply(after).bit_exact
     assert index.inverses("loop_reversal") == ("loop_reversal",)
-
-
-def test_a_family_passes_the_checks_of_every_family(package: Path) -> None:
-    names = ("test_families_have_pages", "test_there_are_as_many_families_as_is_said")
-    chosen = " or ".join(("[rows2]", *names))
-    output = python("-m", "pytest", "tests/stepTP/test_sources.py", "-k", chosen, path=package)
-    assert checked(output) == 5 + 2
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -194,13 +197,6 @@ def test_what_packages_add_is_part_of_a_runs_identity(tmp_path: Path, monkeypatc
     assert found() == alone
 
 
-def test_an_entry_point_must_be_a_family_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("other", "stepTP.templates.centred_rows:FAMILY", sources.ENTRY_POINTS)
-    monkeypatch.setattr(sources, "outside", lambda: {"other": point})
-    with pytest.raises(TypeError, match="must be a Family with name = 'other'"):
-        sources.families()
-
-
 @pytest.mark.slow
 def test_a_checkout_takes_both(tmp_path: Path) -> None:
     """In a copy of this one, where the page of the catalog is written anew."""
@@ -225,7 +221,7 @@ def test_a_checkout_takes_both(tmp_path: Path) -> None:
 
 def test_every_name_gives_a_module_that_loads() -> None:
     """Names that the module uses itself among them."""
-    for name in ("loop", "fact", "path", "class_var", "strategy", "loop_reversal", "x"):
+    for name in ("bit_exact", "class_var", "flow_preserved", "loop_reversal", "x_y"):
         space: dict[str, Any] = {"__name__": f"made_{name}"}
         exec(compile(strategy_module(name, "graph"), name, "exec"), space)
         made = space[strategy_class(name)]
@@ -236,17 +232,22 @@ def test_every_name_gives_a_module_that_loads() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("strategy", "Loop"), "'Loop' is no name of a strategy: give lower-case letters, with _ between words"),
+        (
+            ("strategy", "Loop_Turn"),
+            "is no name of a strategy: give two words or more of lower-case letters, joined by _,",
+        ),
         (("strategy", "loop-turn"), "'loop-turn' is no name of a strategy"),
         (("strategy", ""), "'' is no name of a strategy"),
-        (("strategy", "loop2"), "'loop2' is no name of a strategy"),
-        (("strategy", "_loop"), "'_loop' is no name of a strategy"),
-        (("strategy", "lambda"), "'lambda' is no name of a strategy"),
-        (("strategy", "none"), "'none' is no name of a strategy"),
-        (("strategy", "schleife\n"), "is no name of a strategy"),
+        (("strategy", "or"), "'or' is no name of a strategy"),
+        (("strategy", "loop"), "'loop' is no name of a strategy"),
+        (("strategy", "loop_2"), "'loop_2' is no name of a strategy"),
+        (("strategy", "loop_größe"), "'loop_größe' is no name of a strategy"),
+        (("strategy", "_loop_turn"), "'_loop_turn' is no name of a strategy"),
+        (("strategy", "loop_turn\n"), "is no name of a strategy"),
         (("strategy", "loop_split"), "there is a strategy loop_split already: choose another name"),
         (("family", "../rows"), "'../rows' is no name of a family"),
         (("family", "2rows"), "'2rows' is no name of a family: give lower-case letters and digits"),
+        (("family", "lambda"), "'lambda' is a word of Python, so that no module can be called so"),
         (("family", "softmax"), "there is a family softmax already: choose another name"),
     ],
 )
@@ -257,16 +258,16 @@ def test_names_that_cannot_be(steptp: Steptp, tmp_path: Path, arguments: tuple[s
 
 def test_existing_files_are_left_alone(steptp: Steptp, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
-    assert steptp("new", "family", "rows", "--into", mine)[0] == 0
+    assert steptp("new", "family", "row_sums", "--into", mine)[0] == 0
     held = {file: file.read_bytes() for file in mine.rglob("*.*") if file.is_file()}
-    assert steptp.fails("new", "family", "rows", "--into", mine) == (
-        f"{mine / 'pyproject.toml'}: has an entry point rows already: choose another name"
+    assert steptp.fails("new", "family", "row_sums", "--into", mine) == (
+        f"{mine / 'pyproject.toml'}: has an entry point row_sums already: choose another name"
     )
-    said = steptp.fails("new", "strategy", "rows", "--into", mine)
-    assert said == f"{mine / 'mine' / 'rows.py'}: is there already: choose another name, or move it away"
-    (mine / "mine" / "turn.txt").symlink_to("nowhere")
-    assert "turn.txt: is there already" in steptp.fails("new", "strategy", "turn", "--into", mine)
-    (mine / "mine" / "turn.txt").unlink()
+    said = steptp.fails("new", "strategy", "row_sums", "--into", mine)
+    assert said == f"{mine / 'mine' / 'row_sums.py'}: is there already: choose another name, or move it away"
+    (mine / "mine" / "loop_turn.txt").symlink_to("nowhere")
+    assert "loop_turn.txt: is there already" in steptp.fails("new", "strategy", "loop_turn", "--into", mine)
+    (mine / "mine" / "loop_turn.txt").unlink()
     assert {file: file.read_bytes() for file in mine.rglob("*.*") if file.is_file()} == held
     assert "draw.py: is there already" in steptp.fails("new", "family", "draw")
 
@@ -283,11 +284,12 @@ def test_a_project_of_ones_own_keeps_what_it_says(steptp: Steptp, tmp_path: Path
     header = '[project.entry-points."steptp.families"]\n'
     assert project.read_text() == text.replace(header, f'{header}rows = "my_kit.rows:FAMILY"\n') + "\n"
     assert (tmp_path / "src" / "my_kit" / "rows.py").exists()
-    assert steptp("new", "strategy", "turn", "--into", tmp_path)[0] == 0
+    assert steptp("new", "strategy", "loop_turn", "--into", tmp_path)[0] == 0
     points = tomllib.loads(project.read_text())["project"]["entry-points"]
     assert points == {
-        "steptp.families": {"rows": "my_kit.rows:FAMILY"}, "steptp.strategies": {"turn": "my_kit.turn:Turn"},
-    }  # fmt: skip
+        "steptp.families": {"rows": "my_kit.rows:FAMILY"},
+        "steptp.strategies": {"loop_turn": "my_kit.loop_turn:LoopTurn"},
+    }
 
 
 @pytest.mark.parametrize(
@@ -329,14 +331,15 @@ def test_without_a_checkout_a_folder_is_asked_for(
     steptp: Steptp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scaffolding, "_CHECKOUT", tmp_path)
-    said = steptp.fails("new", "strategy", "turn")
+    said = steptp.fails("new", "strategy", "loop_turn")
     assert said == "this steptp does not run from a checkout: name the folder of a package by --into"
     mine = tmp_path / "mine"
-    assert steptp.json("new", "strategy", "turn", "--into", mine) == {
+    assert steptp.json("new", "strategy", "loop_turn", "--into", mine) == {
         "written": [
-            str(mine / name) for name in ("mine/__init__.py", "mine/turn.py", "mine/turn.txt", "pyproject.toml")
+            str(mine / name)
+            for name in ("mine/__init__.py", "mine/loop_turn.py", "mine/loop_turn.txt", "pyproject.toml")
         ],
-        "check": [f"pip install -e {mine}", "pytest CHECKOUT/tests/strategies -k '[turn]'"],
+        "check": [f"pip install -e {mine}", "pytest CHECKOUT/tests/strategies -k '[loop_turn]'"],
     }
 
 
@@ -353,6 +356,6 @@ def test_nothing_is_left_of_what_could_not_be_finished(
         raise stop
 
     monkeypatch.setattr(scaffolding, "write_whole", write_whole)
-    code, _, err = steptp("new", "strategy", "turn", "--into", mine)
+    code, _, err = steptp("new", "strategy", "loop_turn", "--into", mine)
     assert code == (2 if isinstance(stop, OSError) else 130) and err.count("\n") == 1
     assert sorted(mine.rglob("*")) == held

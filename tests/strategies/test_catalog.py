@@ -101,9 +101,10 @@ def test_bad_steps_say_what_is_wrong(step: str, message: str) -> None:
 class Doubling(Strategy):
     """A strategy of another package: it removes the first statement, which only some programs can do without."""
 
-    name: ClassVar[str] = "doubling"
+    name: ClassVar[str] = "first_doubling"
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
+    choice = change = effect = ("The first statement goes.", "What is first goes.")
     keep: bool = False
     crash: bool = False
 
@@ -147,20 +148,20 @@ def test_a_legal_step_comes_with_its_facts() -> None:
 
 
 def test_strategies_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("doubling", f"{__name__}:Doubling", index.ENTRY_POINTS)
+    point = EntryPoint("first_doubling", f"{__name__}:Doubling", index.ENTRY_POINTS)
     monkeypatch.setattr(index, "entry_points", lambda group: [point] if group == index.ENTRY_POINTS else [])
     caches = (index.outside, index.names, catalog.strategy)
     for cached in caches:
         cached.cache_clear()
     try:
-        assert names()[-1] == "doubling" and strategy("doubling").name == "doubling"
-        assert index.entries()[-1] == index.Entry("doubling", "graph", "always", Doubling.summary())
-        assert parse_step('{"strategy": "doubling", "args": {"keep": true}}').to_json()["args"]["keep"] is True
+        assert names()[-1] == "first_doubling" and strategy("first_doubling").name == "first_doubling"
+        assert index.entries()[-1] == index.Entry("first_doubling", "graph", "always", Doubling.summary())
+        assert parse_step('{"strategy": "first_doubling", "args": {"keep": true}}').to_json()["args"]["keep"] is True
     finally:
         monkeypatch.undo()
         for cached in caches:
             cached.cache_clear()
-    assert "doubling" not in names()
+    assert "first_doubling" not in names()
 
 
 def test_arguments_may_address_anything() -> None:
@@ -276,7 +277,7 @@ def test_sentences_and_their_terms() -> None:
     assert placeholders(sentences[0]) == ("a", "b")
     assert usable(sentences, {"a": "x"}) == ("Only x.", "Nothing.")
     assert describe_at(parse(COPY), (0,)) == "(0) is the L loop i of 8"
-    assert json.loads(print_step(Doubling())) == {"strategy": "doubling", "args": {"keep": False, "crash": False}}
+    assert json.loads(print_step(Doubling())) == {"strategy": "first_doubling", "args": {"keep": False, "crash": False}}
 
 
 def test_entry_points_are_the_standard_ones() -> None:
