@@ -215,15 +215,18 @@ def _write(files: Mapping[Path, str], replaced: Collection[Path] = ()) -> list[P
     try:
         for file, text in files.items():
             if file not in replaced:
-                file.parent.mkdir(parents=True, exist_ok=True)
+                for folder in reversed([folder for folder in file.parents if not folder.exists()]):
+                    folder.mkdir()
+                    made.append(folder)
                 with file.open("x", encoding="utf-8") as content:
                     made.append(file)
                     content.write(text)
         for file in replaced:
-            write_whole(file, files[file].encode())
+            write_whole(file.resolve(), files[file].encode())  # a link to it stays one
     except BaseException:
-        for file in made:
-            file.unlink(missing_ok=True)
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
         raise
     return list(files)
 

@@ -359,3 +359,20 @@ def test_nothing_is_left_of_what_could_not_be_finished(
     code, _, err = steptp("new", "strategy", "loop_turn", "--into", mine)
     assert code == (2 if isinstance(stop, OSError) else 130) and err.count("\n") == 1
     assert sorted(mine.rglob("*")) == held
+
+
+def test_nothing_is_left_of_a_package_that_could_not_be_begun(steptp: Steptp, tmp_path: Path) -> None:
+    """Not a folder of it: the name of a file can be too long where those of the folders are not."""
+    said = steptp.fails("new", "strategy", f"loop_{'n' * 300}", "--into", tmp_path / "those" / "mine")
+    assert said.endswith("File name too long: name it shorter")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_project_that_is_a_link_stays_one(steptp: Steptp, tmp_path: Path) -> None:
+    mine = tmp_path / "my kit"
+    assert steptp("new", "family", "rows", "--into", mine)[0] == 0
+    project = mine / "pyproject.toml"
+    project.rename(tmp_path / "elsewhere.toml")
+    project.symlink_to(tmp_path / "elsewhere.toml")
+    assert steptp("new", "strategy", "loop_turn", "--into", mine)[0] == 0
+    assert project.is_symlink() and 'loop_turn = "my_kit.loop_turn:LoopTurn"' in project.read_text()
