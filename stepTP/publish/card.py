@@ -16,7 +16,7 @@ from stepTP.measurements import summary
 from stepTP.records import SCHEMA_VERSION, MeasurementRow, StepRow
 from stepTP.stats import run_rows, statistics
 from stepTP.verify.measure.speedup import bins_table
-from strategies.index import entries
+from strategies.index import entries, level_of
 
 if TYPE_CHECKING:
     from stepTP.publish.folder import Published
@@ -229,10 +229,12 @@ def _strategies(found: dict[str, Any]) -> str:
         else (f"`{name}`", "", counts["rows"], f"{counts['share']:.1%}", counts["families"], "", "of another package")
         for name, counts in found["strategies"].items()
     ]  # fmt: skip
+    others = [f"`{name}`" for name in found["strategies"] if level_of(name) is None]
+    added = f" Other packages add {', '.join(others)}." if others else ""
     head = ("strategy", "level", "rows", "share", "families", "bit for bit", "what it does")
     return f"""## Strategies
 
-Names are those of the Step-TP paper (arXiv 2605.25954); definitions are stepTP's own. The distribution has
+Names are those of the Step-TP paper (arXiv 2605.25954); definitions are stepTP's own.{added} The distribution has
 {found["strategy_entropy_bits"]:.2f} bits of entropy, of {_bits(len(found["strategies"])):.2f} possible.
 
 {_table(head, body)}"""

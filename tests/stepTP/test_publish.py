@@ -17,6 +17,7 @@ from stepTP.commands.show import InputError
 from stepTP.config import parse_config
 from stepTP.manifest import RunError
 from stepTP.measurements import MeasureError, Request, measure_run, verified_as
+from stepTP.publish import card
 from stepTP.publish.card import HISTORY, WHAT
 from stepTP.publish.features import columns_of, features_of, row_of
 from stepTP.publish.folder import PublishedStep, PublishError, publish
@@ -25,6 +26,7 @@ from stepTP.publish.published import identity_of, load_published, measurements_o
 from stepTP.records import CONFIGS, SCHEMA_VERSION, TABLES, MeasurementRow, RephrasingRow, StepRow, to_line
 from stepTP.stats import run_rows, statistics
 from stepTP.verify.measure.speedup import bins_table
+from strategies import index
 from tests.stepTP.fakes import FakePool
 from tests.stepTP.hub import TOKEN, Hub, running
 from tests.stepTP.test_measurements import MACHINE, timing
@@ -145,6 +147,19 @@ def test_the_card_tells_what_is_there(small_run: Path, published: Path, steps: l
     assert set(WHAT) == {*CONFIGS, *TABLES}
     assert "None" not in body
     assert not re.search(r"[{}]\w*\(", body.split("```")[0])
+
+
+def test_the_card_says_which_strategies_are_of_other_packages(
+    small_run: Path, published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Other packages" not in (published / "README.md").read_text()
+    own = index.level_of
+    monkeypatch.setattr(card, "level_of", lambda name: None if name == "loop_split" else own(name))
+    publish(small_run, tmp_path / "published", "Small")
+    assert (
+        "definitions are stepTP's own. Other packages add `loop_split`. The"
+        in (tmp_path / "published" / "README.md").read_text()
+    )
 
 
 def test_rephrasings_that_failed_a_check_stay_at_home(small_run: Path, steps: list[StepRow], tmp_path: Path) -> None:
