@@ -13,7 +13,7 @@ from leir.analysis.types import is_float
 from leir.edit import expression_at, replace_expression_at
 from leir.printer import expression_text
 from leir.syntax import Path, Place, Program
-from strategies.arithmetic import Setting, setting_at, settings, why_not_arithmetic
+from strategies.arithmetic import Setting, places, setting_at, why_not_arithmetic
 from strategies.base import Fact, Strategy, listed, path_text
 from strategies.gains import gains
 from strategies.openings import an_equation
@@ -74,9 +74,10 @@ class Algebraic(Strategy):
     @classmethod
     def candidates_at(cls, program: Program, path: Path | None = None) -> "Iterator[Algebraic]":
         """The candidates in one equation, or in all."""
-        for setting in settings(program, path):
-            for form in _distinct(cls, setting)[0]:
-                yield cls(path=setting.place.path, within=setting.place.within or (), **form.arguments)
+        for place in places(program):
+            if path in (None, place.path):
+                for form in _offered(cls, program, place)[0]:
+                    yield cls(path=place.path, within=place.within or (), **form.arguments)
 
     @property
     def place(self) -> Place:
@@ -148,8 +149,13 @@ class Algebraic(Strategy):
         }
 
 
-def _distinct(cls: type[Algebraic], setting: Setting) -> tuple[list[Form], str]:
-    """The forms that an expression can take, the first of each name, and why it was not looked at further."""
+@lru_cache(maxsize=512)
+def _offered(cls: type[Algebraic], program: Program, place: Place) -> tuple[list[Form], str]:
+    """The forms that an expression can take, the first of each name, and why it was not looked at further.
+
+    They are asked for by who proposes steps, and several times by each step.
+    """
+    setting = setting_at(program, place)
     found: dict[tuple[str, ...], Form] = {}
     try:
         for form in cls.forms(setting):
@@ -158,9 +164,3 @@ def _distinct(cls: type[Algebraic], setting: Setting) -> tuple[list[Form], str]:
     except TooLarge as reason:
         return list(found.values()), f"{expression_text(setting.expression)[:80]} is not looked into: {reason}"
     return list(found.values()), ""
-
-
-@lru_cache(maxsize=128)
-def _offered(cls: type[Algebraic], program: Program, place: Place) -> tuple[list[Form], str]:
-    """`_distinct` at a place; a step asks several times."""
-    return _distinct(cls, setting_at(program, place))

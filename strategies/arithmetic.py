@@ -11,6 +11,7 @@ from leir.analysis.types import Weak
 from leir.analysis.values import Ranges, value_of
 from leir.edit import dtypes, expressions_to, walk
 from leir.printer import expression_text
+from leir.remembered import remembered
 from leir.syntax import (
     Access,
     Call,
@@ -92,26 +93,29 @@ class Setting:
         return lambda expression: value_of(expression, known, found, self.place.path)
 
 
-def settings(program: Program, at: Path | None = None) -> Iterator[Setting]:
-    """Every arithmetic expression in the value of an equation, subscripts left out, in the order of the text.
-
-    `at`: the path of the only equation that is looked at.
-    """
-    kinds = Kinds(dtypes(program))
-    for path, node in walk(program):
-        if isinstance(node, Equation) and at in (None, path):
-            for within, expression, parent in _computed(node.value, (1,), None):
-                dtype = _computes_in(expression, kinds)
-                if dtype is not None:
-                    place = Place(path, within)
-                    yield Setting(program, place, expression, parent, node.value, Algebra(kinds, dtype))
+@remembered
+def kinds_of(program: Program) -> Kinds:
+    """The types of expressions at a program's places, for all that ask."""
+    return Kinds(dtypes(program))
 
 
-def _computed(expression: Expr, within: Path, parent: Expr | None) -> Iterator[tuple[Path, Expr, Expr | None]]:
-    yield within, expression, parent
+@remembered
+def places(program: Program) -> tuple[Place, ...]:
+    """Where arithmetic stands in the values of equations, subscripts left out, in the order of the text."""
+    return tuple(
+        Place(path, within)
+        for path, node in walk(program)
+        if isinstance(node, Equation)
+        for within, expression in _computed(node.value, (1,))
+        if _computes_in(expression, kinds_of(program)) is not None
+    )
+
+
+def _computed(expression: Expr, within: Path) -> Iterator[tuple[Path, Expr]]:
+    yield within, expression
     if not isinstance(expression, Access):
         for number, operand in enumerate(operands(expression)):
-            yield from _computed(operand, (*within, number), expression)
+            yield from _computed(operand, (*within, number))
 
 
 def _computes_in(expression: Expr, kinds: Kinds) -> DType | None:
@@ -127,7 +131,7 @@ def _computes_in(expression: Expr, kinds: Kinds) -> DType | None:
 def setting_at(program: Program, place: Place) -> Setting:
     """The expression at a place, which `why_not_arithmetic` has found to be one."""
     chain = chain_to(program, place)
-    kinds = Kinds(dtypes(program))
+    kinds = kinds_of(program)
     dtype = _computes_in(chain[-1], kinds)
     assert dtype is not None
     around = chain[-2] if len(chain) > 1 else None
@@ -152,6 +156,6 @@ def why_not_arithmetic(program: Program, place: Place) -> str:
     text = expression_text(chain[-1])
     if any(isinstance(outer, Access) for outer in chain[:-1]):
         return f"{text} is part of a subscript"
-    if _computes_in(chain[-1], Kinds(dtypes(program))) is None:
+    if _computes_in(chain[-1], kinds_of(program)) is None:
         return f"{text} is no sum, product or quotient"
     return ""
