@@ -1,10 +1,11 @@
 """What an expression gains or loses by being written otherwise, counted: the grounds of an identity's sentences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 
+from leir.analysis.algebra import Kinds
 from leir.analysis.spelling import normal
-from leir.analysis.types import Weak, is_float, type_of
+from leir.analysis.types import Weak, is_float
 from leir.edit import (
     accesses,
     dtypes,
@@ -23,7 +24,6 @@ from leir.syntax import (
     Binary,
     Call,
     Cast,
-    DType,
     Equation,
     Expr,
     Guard,
@@ -39,18 +39,18 @@ from strategies.base import counted, listed
 from strategies.parts import conditions_of
 
 
-def operations(expression: Expr, types: Mapping[str, DType]) -> int:
+def operations(expression: Expr, kinds: Kinds) -> int:
     """How many float operations and calls an expression computes, as `leir.analysis.cost` counts them.
 
     Subscripts, comparisons, integers, and what literals alone give are left out; of a choice, both values count.
     """
-    return sum(_is_operation(part, types) for part in subexpressions(expression))
+    return sum(_is_operation(part, kinds) for part in subexpressions(expression))
 
 
-def _is_operation(part: Expr, types: Mapping[str, DType]) -> bool:
+def _is_operation(part: Expr, kinds: Kinds) -> bool:
     match part:
         case Binary("+" | "-" | "*" | "/" | "**") | Unary("-") | Call():
-            kind = type_of(part, types)
+            kind = kinds.of(part)
             return not isinstance(kind, Weak) and is_float(kind)
         case _:
             return False
@@ -90,8 +90,8 @@ def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, st
     """
     equation = statement_at(program, path)
     assert isinstance(equation, Equation)
-    old, types = expression_at(program, Place(path, within)), dtypes(program)
-    before, after = operations(old, types), operations(new, types)
+    old, kinds = expression_at(program, Place(path, within)), Kinds(dtypes(program))
+    before, after = operations(old, kinds), operations(new, kinds)
     result: dict[str, str] = {}
     if before or after:
         result["operations_before"] = counted(before, "operation")

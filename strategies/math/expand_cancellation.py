@@ -25,15 +25,18 @@ Inverse: cancellation.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from leir.analysis.spelling import normal
 from leir.analysis.terms import is_sum
 from leir.analysis.types import is_float
-from leir.edit import dtypes, walk_expression
+from leir.edit import walk, walk_expression
 from leir.printer import expression_text
-from leir.syntax import Access, Binary, Call, Expr, Program
+from leir.remembered import remembered
+from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Place, Program
 from strategies.algebra import ADDED, CHANGE, EFFECT, Algebraic
-from strategies.arithmetic import Setting
+from strategies.arithmetic import Setting, chain_to
 from strategies.base import BitExact, Fact, Level
 from strategies.gains import operations
 from strategies.safety import Form
@@ -85,6 +88,9 @@ class ExpandCancellation(Algebraic):
         within = setting.parent is not None and not setting.is_atom(setting.parent)
         if within and isinstance(setting.parent, Binary) and setting.parent.op in kinds:
             return  # of a longer sum or product
+        has_room = operations(expression, setting.algebra.kinds) >= FEWEST_OPERATIONS
+        if kinds == ("+", "-") and not has_room:
+            return
         for by in _at_hand(setting):
             text = expression_text(by)
             if kinds == ("*", "/"):
@@ -93,7 +99,7 @@ class ExpandCancellation(Algebraic):
                 new = Binary("/", Binary("*", above, by), divisor)
                 identity = f"multiplying by {text} and dividing by it undo each other"
                 yield Form({"by": text, "twice": "factor"}, new, identity, nonzero=(by,))
-            if operations(expression, dtypes(setting.program)) >= FEWEST_OPERATIONS:
+            if has_room:
                 new = Binary("-", Binary("+", expression, by), by)
                 yield Form({"by": text, "twice": "term"}, new, f"{text} is added and taken away", finite=(by,))
 
@@ -123,15 +129,52 @@ def _at_hand(setting: Setting) -> list[Expr]:
 
     None has the place within it: multiplying by the whole of the value serves nothing.
     """
-    inputs = {declaration.tensor for declaration in setting.program.inputs}
-    inside = {part for _, part in walk_expression(setting.expression)}
-    found: list[Expr] = []
-    for _, part in walk_expression(setting.value):
-        named = isinstance(part, Access) and part.tensor not in inputs
-        if not named and not isinstance(part, Call) and not is_sum(part, setting.is_atom):
+    place = id(setting.expression)
+    found: dict[int, _Operand] = {}
+    for operand in _operands(setting.program)[setting.place.path]:
+        part = operand.expression
+        if operand.spelling in found or place in operand.below or not setting.computes_here(part):
             continue
-        around = any(inner is setting.expression for _, inner in walk_expression(part))
-        if not around and setting.computes_here(part) and not any(setting.same(part, other) for other in found):
-            found.append(part)
-    outside = [part for part in found if part not in inside]
-    return [*outside, *(part for part in found if part in inside)][:MOST_AT_HAND]
+        sums = (other.expression for other in found.values()) if is_sum(part, setting.is_atom) else ()
+        if not any(setting.same(part, other) for other in sums):
+            found[operand.spelling] = operand
+    outside = [operand.expression for operand in found.values() if place not in operand.around]
+    return [*outside, *(o.expression for o in found.values() if place in o.around)][:MOST_AT_HAND]
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """A temporary, a call or a sum of an equation. `spelling`: one number for those that are one computation.
+
+    `below`: the identities of the expressions in it; `around`: of those that have its like in them.
+    """
+
+    expression: Expr
+    spelling: int
+    below: frozenset[int]
+    around: set[int]
+
+
+@remembered
+def _operands(program: Program) -> dict[Path, list[_Operand]]:
+    """The temporaries, calls and sums of each equation's value, outside first."""
+    inputs = {declaration.tensor for declaration in program.inputs}
+    result: dict[Path, list[_Operand]] = {}
+    for path, node in walk(program):
+        if isinstance(node, Equation):
+            spellings: dict[Expr, int] = {}
+            around: dict[Expr, set[int]] = {}
+            result[path] = []
+            for within, part in walk_expression(node.value):
+                match part:
+                    case Binary("+" | "-") | Call():
+                        pass
+                    case Access(tensor) if tensor not in inputs:
+                        pass
+                    case _:
+                        continue
+                spelling = spellings.setdefault(normal(part), len(spellings))
+                below = frozenset(id(inner) for _, inner in walk_expression(part))
+                result[path].append(_Operand(part, spelling, below, around.setdefault(part, set())))
+                around[part].update(map(id, chain_to(program, Place(path, (1, *within)))))
+    return result
