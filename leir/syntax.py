@@ -10,7 +10,7 @@ Take the unions apart with `match` and `assert_never`. Build equations with `equ
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 Path = tuple[int, ...]
 
@@ -32,6 +32,32 @@ BINARY_FUNCTIONS: tuple[str, ...] = ("max", "min")
 FUNCTIONS: tuple[str, ...] = UNARY_FUNCTIONS + BINARY_FUNCTIONS
 RESERVED_WORDS: tuple[str, ...] = (*FUNCTIONS, *DTYPES, "in", "out", "inf", "if_then_else", "cast")
 DEPTH_LIMIT = 100  # levels of nested statements, and of nested expressions in one statement
+
+
+class _Hashed:
+    """Where `_hashed_once` keeps a hash: no field, so that it is neither compared nor pickled."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+
+_Node = TypeVar("_Node", bound=type[_Hashed])
+
+
+def _hashed_once(kind: _Node) -> _Node:
+    """Has a node hash its fields when it is first asked: nodes are the keys of many an answer, and deep."""
+    of_fields = kind.__hash__
+
+    def once(self: Any) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = of_fields(self)
+            object.__setattr__(self, "_hash", value)
+            return value
+
+    kind.__hash__ = once
+    return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +89,42 @@ class Variable:
     name: str
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(_Hashed):
     """One element of a tensor; a tensor of rank 0 has no indices."""
 
     tensor: str
     indices: "tuple[Expr, ...]" = ()
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(_Hashed):
     op: UnaryOp
     operand: "Expr"
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(_Hashed):
     op: BinaryOp
     left: "Expr"
     right: "Expr"
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Hashed):
     """A function of `FUNCTIONS`: two arguments for `max` and `min`, one for all others."""
 
     function: str
     arguments: "tuple[Expr, ...]"
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(_Hashed):
     """`if_then_else(condition, then, otherwise)`: only the value that is needed is evaluated."""
 
     condition: "Expr"
@@ -101,8 +132,9 @@ class Select:
     otherwise: "Expr"
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(_Hashed):
     dtype: DType
     operand: "Expr"
 
@@ -112,24 +144,7 @@ Expr = Integer | Real | Variable | Access | Unary | Binary | Call | Select | Cas
 MINUS_INFINITY = Unary("-", Real(math.inf))
 
 
-class _Hashed:
-    """Keeps its hash, once asked for: what holds whole statements is the key of many an answer, and slow to hash."""
-
-    __slots__ = ("_hash",)
-    _hash: int
-
-    def parts(self) -> tuple[object, ...]:
-        raise NotImplementedError
-
-    def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            value = hash(self.parts())
-            object.__setattr__(self, "_hash", value)
-            return value
-
-
+@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Loop(_Hashed):
     """`variable` runs over first, first + 1, ..., first + extent - 1."""
@@ -140,23 +155,14 @@ class Loop(_Hashed):
     first: int
     body: "tuple[Stmt, ...]"
 
-    __hash__ = _Hashed.__hash__
 
-    def parts(self) -> tuple[object, ...]:
-        return (self.kind, self.variable, self.extent, self.first, self.body)
-
-
+@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Guard(_Hashed):
     """The body runs where the condition holds."""
 
     condition: Expr
     body: "tuple[Stmt, ...]"
-
-    __hash__ = _Hashed.__hash__
-
-    def parts(self) -> tuple[object, ...]:
-        return (self.condition, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +175,7 @@ class Alloc:
     shape: tuple[int, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Equation(_Hashed):
     """A store (`=`) or an accumulation (`+=`, `*=`, `max=`, `min=`) into one element."""
@@ -176,11 +183,6 @@ class Equation(_Hashed):
     target: Access
     op: AssignOp
     value: Expr
-
-    __hash__ = _Hashed.__hash__
-
-    def parts(self) -> tuple[object, ...]:
-        return (self.target, self.op, self.value)
 
 
 Stmt = Loop | Guard | Alloc | Equation
@@ -195,16 +197,12 @@ class Declaration:
     shape: tuple[int, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
 class Program(_Hashed):
     inputs: tuple[Declaration, ...]
     outputs: tuple[Declaration, ...]
     body: tuple[Stmt, ...]
-
-    __hash__ = _Hashed.__hash__
-
-    def parts(self) -> tuple[object, ...]:
-        return (self.inputs, self.outputs, self.body)
 
 
 @dataclass(frozen=True, slots=True)
