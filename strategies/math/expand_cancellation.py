@@ -135,8 +135,8 @@ def _at_hand(setting: Setting) -> list[Expr]:
         part = operand.expression
         if operand.spelling in found or place in operand.below or not setting.computes_here(part):
             continue
-        sums = (other.expression for other in found.values()) if is_sum(part, setting.is_atom) else ()
-        if not any(setting.same(part, other) for other in sums):
+        sums = [other.expression for other in found.values() if is_sum(other.expression, setting.is_atom)]
+        if not is_sum(part, setting.is_atom) or not any(setting.algebra.same(part, other) for other in sums):
             found[operand.spelling] = operand
     outside = [operand.expression for operand in found.values() if place not in operand.around]
     return [*outside, *(o.expression for o in found.values() if place in o.around)][:MOST_AT_HAND]
