@@ -12,17 +12,20 @@ argument as an absolute one of its own.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from leir.analysis.algebra import Kinds
 from leir.analysis.intervals import Range, smallest_normal
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.analysis.terms import Term, term_of, terms_of
-from leir.analysis.types import Weak, type_of
+from leir.analysis.types import Weak
 from leir.analysis.values import Ranges
-from leir.edit import dtypes, replace_expression_at, subexpressions
+from leir.edit import replace_expression_at, subexpressions
 from leir.printer import expression_text
-from leir.syntax import Binary, Call, DType, Expr, Path, Place, Program, Real, Unary
+from leir.remembered import remembered
+from leir.syntax import Binary, Call, Expr, Path, Place, Program, Real, Unary
+from strategies.arithmetic import kinds_of
 from strategies.base import Fact, Strategy, listed, path_text
 from strategies.bounded import bounded
 from strategies.gains import calls, gains
@@ -64,10 +67,10 @@ class View:
     program: Program
     path: Path
     part: Part
-    types: Mapping[str, DType] = field(init=False)
+    kinds: Kinds = field(init=False)
 
     def __post_init__(self) -> None:
-        self.types = dtypes(self.program)
+        self.kinds = kinds_of(self.program)
 
     @property
     def found(self) -> Ranges:
@@ -80,7 +83,7 @@ class View:
     def is_atom(self, expression: Expr) -> bool:
         """Whether arithmetic does not look into an expression: it is none, or computes in another type."""
         arithmetic = isinstance(expression, Unary | Binary) and expression.op in ("-", "+", "*", "/")
-        return not arithmetic or type_of(expression, self.types) != self.part.dtype
+        return not arithmetic or self.kinds.of(expression) != self.part.dtype
 
     def range_of(self, expression: Expr) -> Range:
         return self.found.of(expression, self.path)
@@ -98,7 +101,7 @@ class View:
         """Whether all that another form computes anew, or no longer, computes in the part's type, as roundings do."""
         before, after = (dict.fromkeys(subexpressions(each)) for each in (self.expression, new))
         changed = [each for each in (*before, *after) if each not in before or each not in after]
-        kinds = [type_of(each, self.types) for each in (new, *changed)]
+        kinds = [self.kinds.of(each) for each in (new, *changed)]
         return all(isinstance(kind, Weak) or kind == self.part.dtype for kind in kinds)
 
     @property
@@ -148,8 +151,8 @@ class OfFunctions(Strategy):
     @classmethod
     def candidates_at(cls, program: Program, at: Path | None = None) -> "Iterator[OfFunctions]":
         """The candidates in one equation, or in all."""
-        for path, part in parts(program):
-            if at not in (None, path) or not calls(part.expression):
+        for path, part in _calling(program):
+            if at not in (None, path):
                 continue
             for identity, of, other in _distinct(cls, View(program, path, part)):
                 yield cls(path=path, within=part.within, identity=identity, of=of, other=other)
@@ -209,6 +212,12 @@ class OfFunctions(Strategy):
         part, _ = part_at(program, self.path, self.within)
         assert part is not None
         return _distinct(type(self), View(program, self.path, part))[self.identity, self.of, self.other]
+
+
+@remembered
+def _calling(program: Program) -> tuple[tuple[Path, Part], ...]:
+    """The parts of a program's values that call a function."""
+    return tuple((path, part) for path, part in parts(program) if calls(part.expression))
 
 
 def _distinct(cls: type[OfFunctions], view: View) -> dict[tuple[str, str, str], Form]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from leir.analysis.box import as_expression, as_sum
-from leir.analysis.types import Weak, is_float, type_of
+from leir.analysis.types import Weak, is_float
 from leir.edit import (
     accesses,
     dtypes,
@@ -35,6 +35,7 @@ from leir.syntax import (
     operands,
     reads,
 )
+from strategies.arithmetic import kinds_of
 from strategies.base import Fact, Refused, Strategy, listed, path_text
 from strategies.openings import an_equation
 
@@ -209,7 +210,7 @@ def part_at(program: Program, path: Path, within: Path) -> tuple[Part | None, st
     text = expression_text(chain[-1])
     if any(isinstance(outer, Access) for outer in chain[:-1]):
         return None, f"{text} is part of a subscript"
-    kind = type_of(chain[-1], dtypes(program))
+    kind = kinds_of(program).of(chain[-1])
     if isinstance(kind, Weak) or not is_float(kind) or not any(accesses(chain[-1])):
         return None, f"{text} is no float that comes from tensors"
     return Part(equation, chain, within, kind), f"{text} is a float, {kind}"
@@ -218,12 +219,12 @@ def part_at(program: Program, path: Path, within: Path) -> tuple[Part | None, st
 @remembered
 def parts(program: Program) -> tuple[tuple[Path, Part], ...]:
     """Every part of every equation's value that is a float, in the order of the text: those that `part_at` finds."""
-    types = dtypes(program)
+    kinds = kinds_of(program)
     found: list[tuple[Path, Part]] = []
     for path, node in walk(program):
         if isinstance(node, Equation):
             for chain, within in _chains((node.value,), (1,)):
-                kind = type_of(chain[-1], types)
+                kind = kinds.of(chain[-1])
                 if not isinstance(kind, Weak) and is_float(kind) and any(accesses(chain[-1])):
                     found.append((path, Part(node, chain, within, kind)))
     return tuple(found)
@@ -268,7 +269,7 @@ def in_scope(program: Program, path: Path, part: Part, value: Expr) -> tuple[Exp
     target = part.equation.target
     if reads(value, target.tensor) and part.equation.op != "=":
         return None, f"{text} reads {target.tensor}, into which the equation accumulates"
-    kind = type_of(value, types)
+    kind = kinds_of(program).of(value)
     if kind != part.dtype:
         return None, f"{text} does not compute in {part.dtype}"
     if value == part.expression:

@@ -78,9 +78,8 @@ class Powsimp(OfFunctions):
     def forms(cls, view: View) -> Iterator[Form]:
         if not view.is_whole(("*", "/")):
             return
-        term = view.term
+        own, term = view.expression, view.term
         above, below = list(term.factors), list(term.divisors)
-        formed = view.formed(view.expression)
 
         def whole(first: int, new: list[Expr], dropped_above: tuple[int, ...], dropped_below: tuple[int, ...]) -> Expr:
             kept = [*without(above[:first], *dropped_above), *new, *_after(above, first, dropped_above)]
@@ -90,17 +89,19 @@ class Powsimp(OfFunctions):
         for n, one in enumerate(above):
             for m in range(n + 1, len(above)):
                 for name, new, positive, normal, need in _of_product(one, above[m], view):
-                    yield Form(name, one, above[m], whole(n, [new], (n, m), ()), positive, normal, need, formed)
+                    yield Form(
+                        name, one, above[m], whole(n, [new], (n, m), ()), positive, normal, need, view.formed(own)
+                    )
             for m, other in enumerate(below):
                 for name, new, positive, normal, need in _of_quotient(one, other, view):
-                    yield Form(name, one, other, whole(n, [new], (n,), (m,)), positive, normal, need, formed)
+                    yield Form(name, one, other, whole(n, [new], (n,), (m,)), positive, normal, need, view.formed(own))
         for n, one in enumerate(below):
             for m in range(n + 1, len(below)):
                 for name, new, positive, normal, need in _of_product(one, below[m], view):
                     kept = [*below[:n], new, *without(below[n + 1 :], m - n - 1)]
                     value = quotient(above, kept, view.part.dtype)
                     value = Unary("-", value) if term.negative else value
-                    yield Form(name, one, below[m], value, positive, normal, need, formed)
+                    yield Form(name, one, below[m], value, positive, normal, need, view.formed(own))
         for m, other in enumerate(below):
             if isinstance(other, Call) and other.function == "exp":
                 (argument,) = other.arguments
@@ -108,7 +109,7 @@ class Powsimp(OfFunctions):
                 kept = above if above != [Real(1.0)] else []
                 value = quotient([*kept, new], without(below, m), view.part.dtype)
                 value = Unary("-", value) if term.negative else value
-                yield Form("exp-of-negative", other, None, value, (), (other, new), 0.0, formed)
+                yield Form("exp-of-negative", other, None, value, (), (other, new), 0.0, view.formed(own))
 
 
 Found = tuple[str, Expr, tuple[Expr, ...], tuple[Expr, ...], float]
