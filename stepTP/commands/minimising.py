@@ -216,7 +216,7 @@ def _show(search: "Search", out: Path | None, json: bool) -> None:
     elif not out:
         print(text, end="")
     sizes = ", ".join(f"{name} {before[name]} to {after[name]}" for name in before)
-    typer.echo(f"{search.trials} trials: {sizes}", err=True)
+    typer.echo(f"{search.trials} trial{'' if search.trials == 1 else 's'}: {sizes}", err=True)
     if search.stopped:
         found = "nothing smaller is known yet" if best == search.original else "it may not be the smallest yet"
         more = ", with more --trials or --seconds," if search.spent else ""

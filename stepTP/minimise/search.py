@@ -134,7 +134,7 @@ class Search:
     def _pay(self, text: str) -> None:
         """Counts a trial. Raises Spent."""
         if self.trials >= self._budget.trials:
-            raise Spent(f"{self.trials} trials")
+            raise Spent("1 trial" if self.trials == 1 else f"{self.trials} trials")
         if time.monotonic() - self._begun > self._budget.seconds:
             raise Spent(f"{self._budget.seconds:g} s")
         self.trials += 1

@@ -101,6 +101,8 @@ def test_what_it_prints_can_be_given_again(steptp: Steptp, plant: Plant, overflo
     assert code == 0 and out.startswith("# fails: check: integer-overflow") and out != report["text"]
     assert "2 trials: " in err and "stopped by 2 trials, at " in err
     assert "give it again, with more --trials or --seconds, to go on" in err
+    err = steptp("minimise", overflow, "--trials", "1")[2]
+    assert "1 trial: " in err and "stopped by 1 trial, at " in err
     err = steptp("minimise", overflow, "--trials", "0")[2]
     assert "0 trials: " in err and "nothing smaller is known yet" in err
     (found,) = steptp.json("check", written, code=1)
