@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from leir.analysis.box import as_expression, as_sum
 from leir.analysis.types import Weak, is_float
@@ -257,24 +258,36 @@ def value_in_scope(program: Program, path: Path, part: Part, text: str) -> tuple
 
 def in_scope(program: Program, path: Path, part: Part, value: Expr) -> tuple[Expr | None, str]:
     """The value, where the equation can read it as it is; or why it cannot."""
+    why = _why_unreadable(program, path, value)
+    if why:
+        return None, why
     text = expression_text(value)
-    bound = {loop.variable for loop in loops_around(program, path)}
-    if not variables_of(value) <= bound:
-        return None, f"{text} uses loops that are not around {path_text(path)}"
-    types = dtypes(program)
-    if not any(accesses(value)) or any(access.tensor not in types for access in accesses(value)):
-        return None, f"{text} reads no tensor of the program, or one that it has not"
-    if not isinstance(value, Access) and value not in subexpressions(part.equation.value):
-        return None, f"{text} is no element of a tensor, and does not stand in the equation"
-    target = part.equation.target
-    if reads(value, target.tensor) and part.equation.op != "=":
-        return None, f"{text} reads {target.tensor}, into which the equation accumulates"
     kind = kinds_of(program).of(value)
     if kind != part.dtype:
         return None, f"{text} does not compute in {part.dtype}"
     if value == part.expression:
         return None, f"{text} is the part itself"
     return value, f"{text} can be read at {path_text(path)}, and computes in {part.dtype}"
+
+
+@lru_cache(maxsize=256)
+def _why_unreadable(program: Program, path: Path, value: Expr) -> str:
+    """Why an equation cannot read a value as it is; empty if it can. The same values are tried for many a part."""
+    text = expression_text(value)
+    bound = {loop.variable for loop in loops_around(program, path)}
+    if not variables_of(value) <= bound:
+        return f"{text} uses loops that are not around {path_text(path)}"
+    types = dtypes(program)
+    if not any(accesses(value)) or any(access.tensor not in types for access in accesses(value)):
+        return f"{text} reads no tensor of the program, or one that it has not"
+    equation = statement_at(program, path)
+    assert isinstance(equation, Equation)
+    if not isinstance(value, Access) and value not in subexpressions(equation.value):
+        return f"{text} is no element of a tensor, and does not stand in the equation"
+    target = equation.target
+    if reads(value, target.tensor) and equation.op != "=":
+        return f"{text} reads {target.tensor}, into which the equation accumulates"
+    return ""
 
 
 def reduced_over(program: Program, path: Path) -> tuple[Loop, ...]:

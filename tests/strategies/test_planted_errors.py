@@ -333,7 +333,7 @@ SHARED = (
     ("leir.analysis.spare", "_spare_in_sum", "3 * bounds.low >=", "3 * bounds.high >=", ("exponential_split",)),
     ("strategies.functions", "View.keeps_type", "kind == self.part.dtype", "True", ("expand_log", "expand_powsimp", "powsimp")),
     ("strategies.splits", "in_scope", "kind != part.dtype", "False", ("additive_split",)),
-    ("strategies.splits", "in_scope", "value not in subexpressions(part.equation.value)", "False", ("additive_split",)),
+    ("strategies.splits", "_why_unreadable", "value not in subexpressions(equation.value)", "False", ("additive_split",)),
     ("strategies.splits", "Split.facts", '"split-has-a-use", use is not None', '"split-has-a-use", True', ("additive_split", "multiplicative_split", "exponential_split")),
     ("strategies.elsewhere", "definition", 'read == access and', 'read != access and', ("multiplicative_split",)),
     ("strategies.elsewhere", "_serves", "why_written_between(definitions, name, first, second)", "''", ("additive_split",)),
