@@ -62,7 +62,7 @@ def type_of(expression: Expr, tensors: Mapping[str, DType]) -> Type:
 
     Unknown tensors count as f32. For an expression that `type_problems` objects to, some type is returned.
     """
-    return _Typing(tensors, noting=False).visit(expression, ())
+    return _Typing(tensors).visit(expression, ())
 
 
 def computing_type(dtype: DType) -> DType:
@@ -162,7 +162,7 @@ def identity(op: AssignOp, dtype: DType) -> Expr:
 
 def type_problems(statement: Stmt, tensors: Mapping[str, DType]) -> tuple[TypeProblem, ...]:
     """What is wrong with the types of a statement itself, not of those below it; `within` as in a `Place`."""
-    typing = _Typing(tensors, noting=True)
+    typing = _Typing(tensors)
     match statement:
         case Guard(condition):
             typing.condition(typing.visit(condition, (0,)), "the condition of a guard", (0,))
@@ -181,14 +181,10 @@ def type_problems(statement: Stmt, tensors: Mapping[str, DType]) -> tuple[TypePr
 
 
 class _Typing:
-    """One walk that computes types upwards and notes what breaks a rule on the way.
+    """One walk that computes types upwards and notes what breaks a rule on the way."""
 
-    Where nothing is to be noted, it leaves out what the type does not depend on: subscripts, and what a cast converts.
-    """
-
-    def __init__(self, tensors: Mapping[str, DType], noting: bool) -> None:
+    def __init__(self, tensors: Mapping[str, DType]) -> None:
         self.tensors = tensors
-        self.noting = noting
         self.problems: list[TypeProblem] = []
 
     def report(self, code: str, message: str, within: Path) -> None:
@@ -196,14 +192,14 @@ class _Typing:
 
     def visit(self, expression: Expr, within: Path) -> Type:
         match expression:
-            case Access(tensor, indices):
-                for number, index in enumerate(indices if self.noting else ()):
-                    self.subscript(tensor, number, self.visit(index, (*within, number)), (*within, number))
-                return computing_type(self.tensors.get(tensor, "f32"))
             case Integer(value) | Real(value):
                 return Weak(value)
             case Variable():
                 return "i64"
+            case Access(tensor, indices):
+                for number, index in enumerate(indices):
+                    self.subscript(tensor, number, self.visit(index, (*within, number)), (*within, number))
+                return computing_type(self.tensors.get(tensor, "f32"))
             case Unary("!", operand):
                 kind = self.visit(operand, (*within, 0))
                 self.condition(kind, "the operand of !", (*within, 0))
@@ -227,8 +223,7 @@ class _Typing:
                 common = promote(*values)  # of two literals that a condition chooses from: i64, f64 or bool
                 return self.meet(*values, within, strong(common), first=1)
             case Cast(dtype, operand):
-                if self.noting:
-                    self.fits(self.visit(operand, (*within, 0)), dtype, (*within, 0))
+                self.fits(self.visit(operand, (*within, 0)), dtype, (*within, 0))
                 return computing_type(dtype)
             case _:
                 assert_never(expression)
