@@ -46,9 +46,9 @@ def _resolve(owner: object, name: str) -> FunctionType:
 
 
 def _forget() -> None:
-    """Empties every cache of the language's modules."""
+    """Empties every cache of the modules of the language and of the strategies."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("leir."):
+        if name.startswith(("leir.", "strategies.")):
             for value in list(vars(module).values()):
                 clear: Callable[[], None] | None = getattr(value, "cache_clear", None)
                 if clear is not None:
