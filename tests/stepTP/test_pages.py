@@ -17,6 +17,7 @@ import pytest
 from stepTP.evaluate.metrics import summarise
 from stepTP.evaluate.page import search_page, single_page
 from stepTP.evaluate.searching import summarise_searches
+from stepTP.publish.published import measurements_of
 from stepTP.records import StepRow
 from stepTP.report.figures import step_rows
 from stepTP.report.page import page
@@ -204,7 +205,7 @@ def test_a_row_is_shown_whole(browser: Any, sample_page: Path, on_page: list[Ste
         paragraphs = shown.locator(".reasoning p").all_text_contents()
         assert paragraphs == [part.replace("`", "") for part in row.reasoning.split("\n\n")]
         assert shown.locator(".reasoning code").count() > 0
-        facts, verification = (table.locator("tbody tr") for table in shown.locator("#row .list").all())
+        facts, verification, *latency = (table.locator("tbody tr") for table in shown.locator("#row .list").all())
         assert [line.locator("td").all_text_contents() for line in facts.all()] == [
             [f"✓ {fact.name}", fact.evidence] for fact in row.facts
         ]
@@ -213,6 +214,14 @@ def test_a_row_is_shown_whole(browser: Any, sample_page: Path, on_page: list[Ste
         cells = verification.locator("td").all_text_contents()
         assert cells[:2] == [verdict.target, f"{verdict.max_abs:.3g}"]
         assert cells[-1] == ", ".join(verdict.inputs)
+        timed = [
+            [f"{m.target} on {m.machine.device}", f"{m.timing.median_us:.4g} µs ± {m.timing.spread_us:.2g}"]
+            for m in measurements_of(SAMPLE)
+            if (m.source_id, m.state_id, m.subject, m.status) == (row.source.id, row.state_id_after, "program", "ok")
+            if m.timing is not None
+        ]
+        lines = [line for table in latency for line in table.all()]
+        assert [line.locator("td").all_text_contents()[:2] for line in lines] == timed
         source, path = shown.locator("#row details").all()
         source.locator("summary").click()
         assert source.locator("pre").inner_text().strip() == row.source.torch_code.strip()
