@@ -68,7 +68,7 @@ def main() -> None:
         most=options.most, states=options.states, samples=options.samples, programs=options.programs,
         steps=options.steps, device=options.device, workers=options.workers,
     )  # fmt: skip
-    parts = read_parts(options.run, limit=options.rows)
+    parts = read_parts(options.run, limit=options.rows, more=options.more)
     scorer = Scorer(options.workers, timeout_s=60.0)
     options.out.mkdir(parents=True, exist_ok=True)
     if options.restore and not (options.folder / TOLD).is_file():
@@ -77,7 +77,8 @@ def main() -> None:
         options.folder, parts, settings, scorer, encoders, lambda states: spelled(states, "tir", options.workers), ends
     )
     course.told["about"] = {
-        "run": options.run.name, "rows": len(parts.learnt), "programs": len({r.source.id for r in parts.learnt}),
+        "run": options.run.name, "more": [run.name for run in options.more],
+        "rows": len(parts.learnt), "programs": len({r.source.id for r in parts.learnt}),
         "held_out_families": parts.families, "held_out_programs": len({r.source.id for r in parts.held_out}),
         "questions": len(course.questions), "size": options.size, "device": options.device, "cores": os.cpu_count(),
         "decoding": "schema, greedy; samples: temperature 0.8", "train_s": options.train, "grpo_s": options.reinforce,
@@ -97,6 +98,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a run's folder, or a file of its rows")
+    parser.add_argument("--more", type=Path, nargs="+", default=(), metavar="RUN", help="runs to learn from, too")
     parser.add_argument("--folder", type=Path, default=Path("runs/gpu_train"), help="where the course is kept")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "runs/gpu_train_out")))
     parser.add_argument("--seconds", type=float, default=560.0, help="of this call")

@@ -27,7 +27,8 @@ from stepTP.learn.trial import CANNOT_LEARN, read_parts, replies_of, vocabulary_
 def main() -> None:
     options = arguments()
     form = Form(program=not options.step_only, reasoning=options.reasoning, spelling=options.spelling)
-    parts = read_parts(options.run, seed=options.seed, limit=options.rows, filtered=not options.unfiltered)
+    filtered = not options.unfiltered
+    parts = read_parts(options.run, seed=options.seed, limit=options.rows, filtered=filtered, more=options.more)
     options.out.mkdir(parents=True, exist_ok=True)
     print(f"{len(parts.learnt)} rows to learn from; held out: {', '.join(parts.families)}")
     states = [row.leir_before for row in (*parts.learnt, *parts.held_out)]
@@ -72,6 +73,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a run's folder, or a file of its rows")
+    parser.add_argument("--more", type=Path, nargs="+", default=(), metavar="RUN", help="runs to learn from, too")
     parser.add_argument("--out", type=Path, required=True, help="the model's folder")
     parser.add_argument("--seconds", type=float, help="of this slice; without, to the plan's end")
     parser.add_argument("--budget", type=float, help="seconds of all slices together, where the rate reaches zero")

@@ -32,6 +32,27 @@ class Parts:
         """The families that are held out."""
         return sorted({row.source.family for row in self.held_out})
 
+    def with_more(self, rows: Sequence[StepRow], programs: Mapping[str, ProgramRow]) -> "Parts":
+        """Rows of another run to learn from, too, but for those that would tell of what is held out.
+
+        Left out are rows of families that are held out, of programs that are one with a program outside of training up
+        to names and sizes, and steps that such a program has; also rows that are there already.
+        """
+        outside = (*self.held_out, *self.known)
+        structures = {row.structure for row in outside} | {
+            self.programs[row.source.id].structure for row in outside if row.source.id in self.programs
+        }
+        families, there = set(self.families), {row.id for row in self.learnt}
+        added = [
+            row
+            for row in rows
+            if row.id not in there
+            and row.source.family not in families
+            and row.structure not in structures
+            and not (row.source.id in programs and programs[row.source.id].structure in structures)
+        ]
+        return replace(self, learnt=(*self.learnt, *added), programs={**programs, **self.programs})
+
     def questions(self, limit: int | None, seed: int = 0, program: bool = True) -> list[Question]:
         """States of held-out families."""
         return questions_of(self.held_out, self.programs, None, limit, seed, needs_leir=program)
@@ -63,9 +84,19 @@ def parts_of(rows: Sequence[StepRow], programs: Mapping[str, ProgramRow], share:
     )
 
 
-def read_parts(run: Path, share: float = 0.15, seed: int = 0, limit: int | None = None, filtered: bool = True) -> Parts:
-    """The parts of a run; `limit`: so many rows to learn from, by hash. Not `filtered`: they are learnt from as they
-    were before the run's filter, and asked about as it left them. Raises what `CANNOT_LEARN` has."""
+def read_parts(
+    run: Path,
+    share: float = 0.15,
+    seed: int = 0,
+    limit: int | None = None,
+    filtered: bool = True,
+    more: Sequence[Path] = (),
+) -> Parts:
+    """The parts of a run; `limit`: so many rows to learn from, by hash; `more`: other runs whose rows are learnt from.
+
+    Not `filtered`: the run's rows are learnt from as they were before its filter, and asked about as it left them.
+    Raises what `CANNOT_LEARN` has.
+    """
     from stepTP.commands.rows import step_rows
 
     rows, programs = step_rows(run)
@@ -75,6 +106,8 @@ def read_parts(run: Path, share: float = 0.15, seed: int = 0, limit: int | None 
     if not parts.learnt or not parts.held_out:
         counts = f"{len(parts.learnt)} rows to learn from, {len(parts.held_out)} held out"
         raise EvaluationError(f"{run}: {counts}: build more")
+    for other in more:
+        parts = parts.with_more(*step_rows(other))
     if limit is None:
         return parts
     chosen = sorted(parts.learnt, key=lambda row: digest("learnt", seed, row.id))[:limit]

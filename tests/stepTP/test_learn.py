@@ -31,9 +31,9 @@ from stepTP.learn.examples import (
 from stepTP.learn.model import SIZES, Decoder, Shape
 from stepTP.learn.reinforcement import GrpoPlan, Reinforcement, advantages
 from stepTP.learn.training import Plan, Trainer
-from stepTP.learn.trial import parts_of, replies_of, vocabulary_of
+from stepTP.learn.trial import Parts, parts_of, replies_of, vocabulary_of
 from stepTP.learn.vocabulary import BEGIN, END, LEIR, THINK, Vocabulary, lexemes
-from stepTP.records import Step, StepRow
+from stepTP.records import ProgramRow, Step, StepRow
 from stepTP.verify import Outcome, ScoreReport
 from strategies.catalog import parse_step
 from tests.stepTP.test_evaluate_metrics import report
@@ -457,6 +457,29 @@ def test_families_are_parted_as_the_run_says_or_by_share(rows: list[StepRow]) ->
     assert (len(parts.learnt), len(parts.held_out), len(parts.known)) == (3, 1, 2)
     with pytest.raises(EvaluationError, match="two are needed"):
         parts_of([one for one in plain if one.source.family == "family0"], {})
+
+
+def test_rows_of_other_runs_are_learnt_from_but_for_what_is_held_out(rows: list[StepRow]) -> None:
+    there, held, known = rows[0], rows[1], rows[2]
+    held = held.model_copy(update={"split": "test", "held_out": "family"})
+    known = known.model_copy(update={"split": "test", "held_out": "program"})
+    program = ProgramRow.model_construct(id=known.source.id, structure="5" * 16)
+    parts = Parts((there,), (held,), (known,), {known.source.id: program})
+
+    def another(name: str, **changes: Any) -> StepRow:
+        source = there.source.model_copy(update={"id": name, "family": changes.pop("family", "another")})
+        return there.model_copy(update={"id": name, "source": source, "structure": name, **changes})
+
+    new = another("new", split="validation")
+    more = [
+        new, there, another("family", family=held.source.family), another("step", structure=held.structure),
+        another("other step", structure=known.structure), another("program"),
+    ]  # fmt: skip
+    programs = {"program": program, "new": ProgramRow.model_construct(id="new", structure="6" * 16)}
+    found = parts.with_more(more, programs)
+    assert found.learnt == (there, new)
+    assert (found.held_out, found.known) == (parts.held_out, parts.known)
+    assert sorted(found.programs) == sorted({*programs, known.source.id})
 
 
 @pytest.mark.parametrize(
