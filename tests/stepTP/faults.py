@@ -223,9 +223,9 @@ def flood(_: dict[str, Any]) -> Any:
 
 
 def lie(payload: dict[str, Any]) -> Any:
-    """A reply for another item, or for one where there are none."""
+    """A reply for a later item of its batch of eight than its own, or for one that is not there."""
     descriptor = next(d for d in range(3, 20) if _is_pipe(d) and not _is_readable(d))
-    os.write(descriptor, wire.encode({"state": "answered", "item": (payload["x"] + 1) % 8, "result": "forged"}))
+    os.write(descriptor, wire.encode({"state": "answered", "item": payload["x"] % 8 + 1, "result": "forged"}))
     time.sleep(600)
 
 
