@@ -34,7 +34,7 @@ def strategy(name: str) -> type[Strategy]:
     if name in outside():
         return _loaded(outside()[name])
     near = get_close_matches(name, names(), n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(names())}"
+    remedy = f"did you mean {near[0]!r}?" if near else "`steptp strategies list` shows them; is its package installed?"
     raise StepError(f"no strategy is called {name!r}: {remedy}")
 
 

@@ -83,7 +83,7 @@ def test_steps_print_and_parse() -> None:
         ('{"strategy": 1, "args": {}}', '"strategy" is a name'),
         ('{"strategy": "loop_split", "args": []}', '"args" an object'),
         ('{"strategy": "loop_spilt", "args": {}}', "no strategy is called 'loop_spilt': did you mean 'loop_split'?"),
-        ('{"strategy": "zzz", "args": {}}', "choose one of common_subexpression_elimination, "),
+        ('{"strategy": "zzz", "args": {}}', "`steptp strategies list` shows them; is its package installed?"),
         ('{"strategy": "loop_split", "args": {"path": [0]}}', "factor: Field required"),
         ('{"strategy": "loop_split", "args": {"path": [0], "factor": 1}}', "factor: "),
         ('{"strategy": "loop_split", "args": {"path": [0], "factor": "4"}}', "factor: "),
