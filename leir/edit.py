@@ -7,6 +7,7 @@ program and do not survive a step. Nothing here knows about meaning: a rewrite t
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from operator import is_
 from typing import TypeVar, assert_never
 
@@ -157,10 +158,20 @@ def walk_enclosed(
     `path` and `around` are those of what stands below `node`; the node itself is not part of `around`.
     """
     for number, statement in enumerate(body_of(node)):
-        here = (*path, number)
-        yield here, statement, around
-        if isinstance(statement, Loop | Guard):
-            yield from walk_enclosed(statement, here, (*around, statement))
+        yield from walk_with_enclosed(statement, (*path, number), around)
+
+
+def walk_with_enclosed(
+    statement: Stmt, path: Path = (), around: tuple[Loop | Guard, ...] = ()
+) -> Iterator[tuple[Path, Stmt, tuple[Loop | Guard, ...]]]:
+    """The same of the statement itself, at `path` inside `around`, and of every statement below it."""
+    waiting: list[tuple[Path, Stmt, tuple[Loop | Guard, ...]]] = [(path, statement, around)]
+    while waiting:
+        here, node, outside = found = waiting.pop()
+        yield found
+        if isinstance(node, Loop | Guard):
+            below, inside = node.body, (*outside, node)
+            waiting += [((*here, number), below[number], inside) for number in range(len(below) - 1, -1, -1)]
 
 
 def enclosing(program: Program, path: Path) -> tuple[tuple[Path, Loop | Guard], ...]:
@@ -231,9 +242,13 @@ def expressions(statement: Stmt) -> tuple[Expr, ...]:
 
 def walk_expression(expression: Expr, within: Path = ()) -> Iterator[tuple[Path, Expr]]:
     """The expression and all below it, with child numbers, outside first."""
-    yield within, expression
-    for number, operand in enumerate(operands(expression)):
-        yield from walk_expression(operand, (*within, number))
+    waiting = [(within, expression)]
+    while waiting:
+        here, part = found = waiting.pop()
+        yield found
+        below = operands(part)
+        if below:
+            waiting += [((*here, number), below[number]) for number in range(len(below) - 1, -1, -1)]
 
 
 def subexpressions(expression: Expr) -> tuple[Expr, ...]:
@@ -421,6 +436,18 @@ def tensors_written(statement: Stmt) -> tuple[str, ...]:
     return tuple(dict.fromkeys(targets))
 
 
+@lru_cache(maxsize=4096)  # a step leaves most statements as they are
+def tensors_in(statement: Stmt) -> tuple[str, ...]:
+    """The tensors of a statement and of all below it, by first appearance of an access."""
+    return tuple(dict.fromkeys([access.tensor for access in accesses(statement)]))
+
+
+@lru_cache(maxsize=4096)
+def allocations_in(statement: Stmt) -> tuple[tuple[Path, Alloc], ...]:
+    """The allocations of a statement and of all below it, with their paths from there."""
+    return tuple((path, node) for path, node in walk_with(statement) if isinstance(node, Alloc))
+
+
 def storage(program: Program) -> dict[str, tuple[DType, Scope]]:
     """dtype and scope of every tensor of the program, the undeclared temporaries' defaults included."""
     return dict(_storage(program))
@@ -431,12 +458,12 @@ def _storage(program: Program) -> dict[str, tuple[DType, Scope]]:
     result: dict[str, tuple[DType, Scope]] = {}
     for declaration in (*program.inputs, *program.outputs):
         result.setdefault(declaration.tensor, (declaration.dtype, "g"))
-    for _, statement in walk(program):
-        if isinstance(statement, Alloc):
-            result.setdefault(statement.tensor, (statement.dtype, statement.scope))
-    for access in accesses(program):
-        if access.tensor not in result:
-            result[access.tensor] = (program.outputs[0].dtype, "g")
+    for outermost in program.body:
+        for _, alloc in allocations_in(outermost):
+            result.setdefault(alloc.tensor, (alloc.dtype, alloc.scope))
+    for outermost in program.body:
+        for tensor in tensors_in(outermost):
+            result.setdefault(tensor, (program.outputs[0].dtype, "g"))
     return result
 
 

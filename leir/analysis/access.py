@@ -8,9 +8,9 @@ from leir.analysis.affine import UNBOUNDED, Interval, affine, interval
 from leir.analysis.isl import TooHard, largest, question
 from leir.analysis.model import Statement, Use, ranges_of, reach, statements_at
 from leir.analysis.types import INTEGERS, integer_range
-from leir.edit import accesses, storage, walk
+from leir.edit import allocations_in, storage, tensors_in
 from leir.remembered import remembered
-from leir.syntax import Alloc, DType, Expr, Path, Program, Scope, Stmt, Variable, operands
+from leir.syntax import DType, Expr, Path, Program, Scope, Stmt, Variable, operands
 
 Role = Literal["input", "output", "temporary"]
 
@@ -35,9 +35,9 @@ def _tensors(program: Program) -> tuple[Tensor, ...]:
         declared.setdefault(declaration.tensor, ("input", declaration.shape, None))
     for declaration in program.outputs:
         declared.setdefault(declaration.tensor, ("output", declaration.shape, None))
-    for path, statement in walk(program):
-        if isinstance(statement, Alloc):
-            declared.setdefault(statement.tensor, ("temporary", statement.shape, path))
+    for number, outermost in enumerate(program.body):
+        for path, alloc in allocations_in(outermost):
+            declared.setdefault(alloc.tensor, ("temporary", alloc.shape, (number, *path)))
     kinds = storage(program)
     undeclared = [name for name in kinds if name not in declared]
     shapes = _reached(program, undeclared) if undeclared else {}
@@ -70,12 +70,6 @@ def _reached(program: Program, names: list[str]) -> dict[str, tuple[int, ...]]:
 
 
 @lru_cache(maxsize=2048)
-def tensors_in(nest: Stmt) -> tuple[str, ...]:
-    """The tensors of a statement and of all below it, by first appearance of an access."""
-    return tuple(dict.fromkeys(access.tensor for access in accesses(nest)))
-
-
-@lru_cache(maxsize=2048)
 def _reached_at(nest: Stmt, names: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """For each tensor and each rank, by first appearance, the sizes that accesses of an outermost statement reach."""
     sizes: dict[tuple[str, int], list[int]] = {}
@@ -92,9 +86,9 @@ def _reached_at(nest: Stmt, names: tuple[str, ...]) -> tuple[tuple[str, tuple[in
 
 def _largest_index(statement: Statement, use: Use, index: Expr) -> int:
     _, high = interval(index, ranges_of(statement))
-    text = affine(index, statement.names("x"))
     simple = high < UNBOUNDED[1] and _is_rectangular(statement, use) and _occurs_once_each(index)
-    if text is not None and not simple:
+    text = None if simple else affine(index, statement.names("x"))
+    if text is not None:
         where = [*reach(statement, use, "x"), f"v = {text}"]
         try:
             found = largest(question(["v", *statement.dimensions("x")], where), 0)

@@ -6,10 +6,11 @@ thread. The loops and guards around a kernel run on the host.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from leir.edit import accesses, body_of, walk_enclosed
-from leir.syntax import AXES, Access, Alloc, DType, Equation, Guard, Loop, Path, Program, Stmt, Variable
+from leir.syntax import AXES, Access, Alloc, DType, Equation, Guard, Kind, Loop, Path, Program, Stmt, Variable
 
 BYTES: dict[DType, int] = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i32": 4, "i64": 8, "bool": 1}
 
@@ -35,11 +36,25 @@ class Kernel:
 
 def kernels(program: Program) -> Iterator[Kernel]:
     """The kernels of a program in the order of the text."""
-    yield from _kernels(program.body, (), ())
+    for number, outermost in enumerate(program.body):
+        yield from kernels_at(outermost, number)
 
 
-def _kernels(body: tuple[Stmt, ...], path: Path, host: tuple[Loop | Guard, ...]) -> Iterator[Kernel]:
-    for number, statement in enumerate(body):
+@lru_cache(maxsize=2048)
+def kernels_at(outermost: Stmt, number: int) -> tuple[Kernel, ...]:
+    """The kernels of an outermost statement, the `number`th of its program."""
+    return tuple(_kernels((outermost,), (), (), number))
+
+
+@lru_cache(maxsize=4096)
+def loop_kinds(outermost: Stmt) -> frozenset[Kind]:
+    """The kinds of the loops at and below a statement."""
+    return frozenset(loop.kind for loop in _loops(outermost))
+
+
+def _kernels(body: tuple[Stmt, ...], path: Path, host: tuple[Loop | Guard, ...], first: int = 0) -> Iterator[Kernel]:
+    """The kernels of a list of statements, or of a part of one that starts with its statement number `first`."""
+    for number, statement in enumerate(body, first):
         here = (*path, number)
         if isinstance(statement, Alloc):
             continue

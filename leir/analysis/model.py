@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from leir.analysis.affine import Interval, affine, condition, interval
-from leir.edit import body_of
+from leir.edit import walk_with_enclosed
 from leir.printer import expression_text
 from leir.remembered import remembered
 from leir.syntax import (
@@ -202,21 +202,31 @@ def common_loops(first: Statement, second: Statement) -> int:
 def lifetimes(program: Program) -> dict[str, int]:
     """For each allocated tensor, the number of loops around its declaration: their values name the lifetime."""
     result: dict[str, int] = {}
-
-    def visit(body: tuple[Stmt, ...], depth: int) -> None:
-        for node in body:
-            if isinstance(node, Alloc):
-                result.setdefault(node.tensor, depth)
-            visit(body_of(node), depth + isinstance(node, Loop))
-
-    visit(program.body, 0)
+    for nest in program.body:
+        for tensor, depth in lifetimes_at(nest):
+            result.setdefault(tensor, depth)
     return result
+
+
+@lru_cache(maxsize=4096)  # a step leaves most statements as they are
+def lifetimes_at(nest: Stmt) -> tuple[tuple[str, int], ...]:
+    """The same for the allocations of an outermost statement, in the order of the text."""
+    return tuple(
+        (node.tensor, sum(isinstance(level, Loop) for level in around))
+        for _, node, around in walk_with_enclosed(nest)
+        if isinstance(node, Alloc)
+    )
 
 
 def fills(program: Program) -> dict[str, AssignOp | None]:
     """For each tensor that is written: the operator whose identity fills it, None if its first write is a store."""
+    return fills_of(statements_of(program))
+
+
+def fills_of(statements: Iterable[Statement]) -> dict[str, AssignOp | None]:
+    """The same for the tensors that some statements write, given in the order of the text."""
     result: dict[str, AssignOp | None] = {}
-    for statement in statements_of(program):
+    for statement in statements:
         if isinstance(statement.node, Equation):
             op = statement.node.op
             result.setdefault(statement.node.target.tensor, None if op == "=" else op)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from leir.analysis.kernels import axis_of, binds_axis, is_thread, leading_threads, thread_loops
 from leir.check.diagnostic import Diagnostic
-from leir.edit import expressions, walk_enclosed, walk_expression
+from leir.edit import allocations_in, expressions, tensors_in, walk_expression, walk_with_enclosed
 from leir.printer import expression_text
 from leir.syntax import Access, Alloc, Guard, Loop, Path, Place, Program, Stmt
 
@@ -13,7 +13,15 @@ _Around = tuple[Loop | Guard, ...]
 
 def check_allocation(program: Program) -> Iterator[Diagnostic]:
     """One allocation a name; every access within its lifetime; `g`, `s` and `l` each in its place."""
-    placed = list(walk_enclosed(program))
+    allocated = {alloc.tensor for outermost in program.body for _, alloc in allocations_in(outermost)}
+    if not allocated:
+        return
+    placed = [
+        found
+        for number, outermost in enumerate(program.body)
+        if allocations_in(outermost) or not allocated.isdisjoint(tensors_in(outermost))
+        for found in walk_with_enclosed(outermost, (number,))
+    ]
     first: dict[str, tuple[Path, Alloc, _Around]] = {}
     for path, statement, around in placed:
         if not isinstance(statement, Alloc):

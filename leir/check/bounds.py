@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from leir.analysis.access import Tensor, dtype_interval, tensors, tensors_in
+from leir.analysis.access import Tensor, dtype_interval, tensors
 from leir.analysis.affine import UNBOUNDED, Interval, affine, condition, interval
 from leir.analysis.dependence import at, iteration
 from leir.analysis.isl import TooHard, example, largest, left_over, question, smallest
 from leir.analysis.model import Statement, Use, bounds, names_at, ranges_of, statements_at, statements_of
 from leir.analysis.types import is_integer, type_of
 from leir.check.diagnostic import Diagnostic
-from leir.edit import accesses, variables_of
+from leir.edit import accesses, tensors_in, variables_of
 from leir.printer import expression_text
 from leir.syntax import Access, Cast, DType, Equation, Expr, Path, Place, Program, Stmt
 

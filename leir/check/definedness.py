@@ -1,6 +1,7 @@
 """Every read finds its element written, and every output is written whole."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from leir.analysis.access import Tensor, tensors
@@ -12,17 +13,19 @@ from leir.analysis.model import (
     Statement,
     common_loops,
     domain,
-    fills,
+    fills_of,
     lifetimes,
     names_at,
     ranges_of,
     reach,
+    statements_at,
     statements_of,
     subscripts,
 )
 from leir.check.diagnostic import Diagnostic
+from leir.edit import tensors_in
 from leir.printer import expression_text
-from leir.syntax import Equation, Expr, Place, Program, Variable
+from leir.syntax import Equation, Expr, Place, Program, Stmt, Variable
 
 
 def check_definedness(program: Program, only: str | None = None) -> Iterator[Diagnostic]:
@@ -31,15 +34,47 @@ def check_definedness(program: Program, only: str | None = None) -> Iterator[Dia
     `only`: the tensor that is asked about, if not all are.
     """
     known = tensors(program)
-    filled, life = fills(program), lifetimes(program)
+    life = lifetimes(program)
+    wanted = [t for t in known.values() if t.role != "input" and only in (None, t.name)]
+    touched: dict[str, list[Stmt]] = {tensor.name: [] for tensor in wanted}
+    for nest in program.body:
+        for name in tensors_in(nest):
+            if name in touched:
+                touched[name].append(nest)
+    if all(_is_defined(_unplaced(t), life.get(t.name, 0), tuple(touched[t.name])) for t in wanted):
+        return
+    chosen = {tensor.name: tensor for tensor in wanted}
+    yield from _undefined(statements_of(program), chosen, life)
+
+
+@lru_cache(maxsize=4096)  # a step leaves what touches most tensors as it is
+def _is_defined(tensor: Tensor, alive: int, nests: tuple[Stmt, ...]) -> bool:
+    """Whether nothing is wrong with the reads of a tensor, and with it as an output.
+
+    `nests`: the outermost statements that access it, in their order; `alive`: the loops around its declaration.
+    """
+    statements = [s for number, nest in enumerate(nests) for s in statements_at(nest, number)]
+    return not any(True for _ in _undefined(statements, {tensor.name: tensor}, {tensor.name: alive}))
+
+
+def _unplaced(tensor: Tensor) -> Tensor:
+    """The tensor as it is wherever its declaration stands."""
+    return replace(tensor, alloc=()) if tensor.alloc else tensor
+
+
+def _undefined(
+    statements: Sequence[Statement], known: Mapping[str, Tensor], life: Mapping[str, int]
+) -> Iterator[Diagnostic]:
+    """What is wrong with some tensors, by `statements`, which hold all their accesses; inputs are not among them."""
+    filled = fills_of(statements)
     writes: dict[str, list[Touch]] = {}
-    for statement in statements_of(program):
+    for statement in statements:
         if isinstance(statement.node, Equation):
             writes.setdefault(statement.node.target.tensor, []).append(Touch(statement, statement.uses[-1]))
-    for statement in statements_of(program):
+    for statement in statements:
         for use in statement.uses:
             tensor = use.access.tensor
-            if use.mode == "write" or known[tensor].role == "input" or only not in (None, tensor):
+            if use.mode == "write" or tensor not in known:
                 continue
             if tensor not in writes and known[tensor].alloc is None:  # an unknown name, or an output that has its own
                 continue
@@ -51,9 +86,9 @@ def check_definedness(program: Program, only: str | None = None) -> Iterator[Dia
                 yield from read.find_anywhere(writes[tensor])
             else:
                 yield from read.find_before(writes.get(tensor, []))
-    for declaration in program.outputs:
-        if only in (None, declaration.tensor):
-            yield from _check_output(declaration.tensor, declaration.shape, writes.get(declaration.tensor, []))
+    for tensor in known.values():
+        if tensor.role == "output":
+            yield from _check_output(tensor.name, tensor.shape, writes.get(tensor.name, []))
 
 
 class _Read:

@@ -10,12 +10,13 @@ from leir.analysis.kernels import (
     axis_of,
     binds_axis,
     is_thread,
-    kernels,
+    kernels_at,
     local_elements,
+    loop_kinds,
     own_accesses,
 )
 from leir.check.diagnostic import Diagnostic, Limits
-from leir.edit import storage, walk, walk_enclosed
+from leir.edit import allocations_in, storage, walk, walk_with_enclosed
 from leir.syntax import Equation, Guard, Loop, Place, Program, Stmt
 
 COPIES_LIMIT = 1024
@@ -26,7 +27,9 @@ VECTOR_EXTENTS = (2, 64)
 def check_kernels(program: Program, limits: Limits) -> Iterator[Diagnostic]:
     """Nesting of host, block and thread loops; threads, extents and memory of each kernel; `U` and `V` loops."""
     scopes = {tensor: scope for tensor, (_, scope) in storage(program).items()}
-    for path, statement, around in walk_enclosed(program):
+    marked = [(number, outermost) for number, outermost in enumerate(program.body) if _is_marked(outermost)]
+    below = (found for number, outermost in marked for found in walk_with_enclosed(outermost, (number,)))
+    for path, statement, around in below:
         place = Place(path)
         match statement:
             case Loop():
@@ -44,8 +47,14 @@ def check_kernels(program: Program, limits: Limits) -> Iterator[Diagnostic]:
                 yield from _check_guard(statement, around, scopes, place)
             case _:
                 pass
-    for kernel in kernels(program):
-        yield from _check_kernel(kernel, limits)
+    for number, outermost in marked:
+        for kernel in kernels_at(outermost, number):
+            yield from _check_kernel(kernel, limits)
+
+
+def _is_marked(outermost: Stmt) -> bool:
+    """Whether a statement has what these rules are about: a `V`, `U` or `B` loop, or storage of its own."""
+    return not loop_kinds(outermost) <= {"L", "P"} or bool(allocations_in(outermost))
 
 
 def _check_binding(loop: Loop, around: tuple[Loop | Guard, ...], place: Place, limits: Limits) -> Iterator[Diagnostic]:

@@ -11,20 +11,25 @@ from leir.analysis.dependence import (
     is_reduction,
     touches_by_tensor,
 )
-from leir.analysis.kernels import Kernel, axis_of, is_thread, kernels
+from leir.analysis.kernels import Kernel, axis_of, is_thread, kernels, loop_kinds
 from leir.analysis.model import lifetimes
 from leir.check.diagnostic import Diagnostic
-from leir.edit import storage, walk
+from leir.edit import storage, walk_with_enclosed
 from leir.syntax import AXES, Loop, Path, Place, Program, Scope, Variable
 
 
 def check_kinds(program: Program) -> Iterator[Diagnostic]:
     """Every `P` and `V` loop that carries a dependence, and every conflict between blocks or threads of a kernel."""
-    for path, statement in walk(program):
-        if isinstance(statement, Loop) and statement.kind in ("P", "V"):
-            found = carries_dependence(program, path)
-            if found is not None:
-                yield _carried(statement, path, found)
+    for number, outermost in enumerate(program.body):
+        if loop_kinds(outermost).isdisjoint(("P", "V")):
+            continue
+        for path, statement, _ in walk_with_enclosed(outermost, (number,)):
+            if isinstance(statement, Loop) and statement.kind in ("P", "V"):
+                found = carries_dependence(program, path)
+                if found is not None:
+                    yield _carried(statement, path, found)
+    if not any("B" in loop_kinds(outermost) for outermost in program.body):
+        return
     life = lifetimes(program)
     scopes: dict[str, Scope] = {name: scope for name, (_, scope) in storage(program).items()}
     for kernel in kernels(program):

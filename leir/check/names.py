@@ -9,7 +9,7 @@ from typing import assert_never
 
 from leir.analysis.access import tensors
 from leir.check.diagnostic import Diagnostic
-from leir.edit import accesses, expressions, walk, walk_enclosed, walk_expression, walk_with
+from leir.edit import accesses, expressions, walk, walk_enclosed, walk_expression, walk_with, walk_with_enclosed
 from leir.syntax import (
     AXES,
     DEPTH_LIMIT,
@@ -157,8 +157,7 @@ def _used(outermost: Stmt) -> _Used | None:
     if len(distinct) != len(dict(distinct)) or any(any(check_size(s.tensor, s.shape, Place())) for s in allocated):
         return None
     names = _Names(set(), set(), set(dict(distinct)), set())
-    inside = walk_enclosed(outermost, (), (outermost,)) if isinstance(outermost, Loop | Guard) else ()
-    for path, statement, around in (((), outermost, ()), *inside):
+    for path, statement, around in walk_with_enclosed(outermost):
         if any(_named(path, statement, around, names)):
             return None
     written = dict.fromkeys(s.target.tensor for s in below if isinstance(s, Equation))
@@ -274,6 +273,8 @@ def check_ranks(program: Program) -> Iterator[Diagnostic]:
 def check_sizes(program: Program) -> Iterator[Diagnostic]:
     """Undeclared temporaries, whose size is what their accesses reach."""
     found = tensors(program)
+    if not any(True for tensor in found.values() for _ in check_size(tensor.name, tensor.shape, Place())):
+        return
     declared = {declaration.tensor for declaration in (*program.inputs, *program.outputs)}
     for path, statement in walk(program):
         if isinstance(statement, Equation):

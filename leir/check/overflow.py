@@ -12,7 +12,6 @@ and whose other terms are small and read nothing: they are as small as those.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from leir.analysis.access import tensors_in
 from leir.analysis.affine import Interval, interval
 from leir.analysis.ranges import ranges
 from leir.analysis.types import Weak, integer_range, is_float, is_integer, type_of
@@ -24,8 +23,9 @@ from leir.edit import (
     expression_at,
     expressions,
     replace_expression_at,
-    walk_enclosed,
+    tensors_in,
     walk_expression,
+    walk_with_enclosed,
 )
 from leir.printer import expression_text
 from leir.syntax import (
@@ -35,7 +35,6 @@ from leir.syntax import (
     Cast,
     DType,
     Expr,
-    Guard,
     Loop,
     Path,
     Place,
@@ -81,8 +80,7 @@ def _candidates(outermost: Stmt, types: tuple[tuple[str, DType], ...]) -> tuple[
     As paths from there. `types`: of its tensors. A whole subscript is none: that it stays within its tensor is proved.
     """
     known, found = dict(types), list[tuple[Path, Path, DType]]()
-    inside = walk_enclosed(outermost, (), (outermost,)) if isinstance(outermost, Loop | Guard) else ()
-    for path, statement, around in (((), outermost, ()), *inside):
+    for path, statement, around in walk_with_enclosed(outermost):
         loops = [node for node in around if isinstance(node, Loop)]
         limits = {loop.variable: (loop.first, loop.first + loop.extent - 1) for loop in loops}
         for number, whole in enumerate(expressions(statement)):

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from functools import lru_cache
 
-from leir.analysis.access import tensors_in
 from leir.analysis.types import type_problems
 from leir.check.diagnostic import Diagnostic
-from leir.edit import dtypes, walk_with
+from leir.edit import dtypes, tensors_in, walk_with
 from leir.printer import expression_text
 from leir.syntax import DType, Equation, Path, Place, Program, Stmt, reads
 

@@ -7,9 +7,17 @@ before. `C ? A : B` after a store to B is enough; so are `C ? exp(R) : exp(S)` o
 phase of fewer threads that sets a register anew. Without the promise, `__restrict__`, it does not.
 """
 
-from leir.analysis.access import tensors_in
 from leir.analysis.kernels import Kernel, axis_of
-from leir.edit import accesses, expressions, tensors_read, tensors_written, walk_enclosed, walk_expression, walk_with
+from leir.edit import (
+    accesses,
+    expressions,
+    tensors_in,
+    tensors_read,
+    tensors_written,
+    walk_enclosed,
+    walk_expression,
+    walk_with,
+)
 from leir.syntax import Alloc, Binary, Equation, Guard, Loop, Program, Select, Stmt
 
 

@@ -26,9 +26,9 @@ from tvm.ir import PrimType, StringImm
 from tvm.tirx.buffer import buffer_data_pointer_type
 from tvm.tirx.stmt import Return
 
-from leir.analysis.access import Tensor, tensors, tensors_in
+from leir.analysis.access import Tensor, tensors
 from leir.analysis.kernels import BYTES
-from leir.edit import walk
+from leir.edit import tensors_in, walk
 from leir.lowering.build import device_source, load, translate_entries
 from leir.lowering.cuda import compile_quickly, kernels_of_source
 from leir.lowering.execute import Array, as_passed, checked_buffer, new_buffers, take_results

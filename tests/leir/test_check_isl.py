@@ -332,6 +332,22 @@ def test_definedness(body: str, expected: list[str]):
     assert [d.code for d in check_definedness(program)] == expected
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "code"),
+    [
+        ("out C_8;L^8_i[T_i=A_i;]L^8_i[C_i=T_i;]", "out C_8;L^7_i[T_i=A_i;]L^8_i[C_i=T_i;]", "read-before-write"),
+        ("out C_8;L^8_i[T_i=A_i;]L^8_i[C_i=T_i;]", "out C_8;L^8_i[C_i=T_i;]L^8_i[T_i=A_i;]", "read-before-write"),
+        ("out C_8;L^8_i[C_i=A_i;]", "out C_9;L^8_i[C_i=A_i;]", "output-not-written"),
+        ("out C_8;L^7_i[T_i=A_i;]L^8_i[C_i=A_i;]", "out C_8,T_8;L^7_i[T_i=A_i;]L^8_i[C_i=A_i;]", "output-not-written"),
+        ("out C_8;L^2_j[T_j max=A_j;]L^2_j[T_j+=A_j;]L^2_j[D_j=T_j;]L^8_i[C_i=A_i;]",
+         "out C_8;L^1_j[T_j max=A_j;]L^2_j[T_j+=A_j;]L^2_j[D_j=T_j;]L^8_i[C_i=A_i;]", "read-before-write"),
+    ],
+)  # fmt: skip
+def test_what_was_found_defined_in_one_program_is_not_in_another(right: str, wrong: str, code: str):
+    for text, expected in ((right, set[str]()), (wrong, {code}), (right, set[str]())):
+        assert {d.code for d in check_definedness(parse("in A_8;" + text))} == expected
+
+
 def test_extents_of_a_hundred_million_are_exact():
     index = "i*10000+j"
     text = (
