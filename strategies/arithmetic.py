@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from leir.analysis.algebra import Algebra, Kinds
+from leir.analysis.algebra import Algebra
 from leir.analysis.intervals import Range
 from leir.analysis.spelling import same_spelling
 from leir.analysis.terms import Term, is_sum, term_of, terms_of
-from leir.analysis.types import Weak
+from leir.analysis.types import Kinds, Weak
 from leir.analysis.values import Ranges, value_of
 from leir.edit import dtypes, expressions_to, walk
 from leir.printer import expression_text

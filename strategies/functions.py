@@ -15,11 +15,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from leir.analysis.algebra import Kinds
 from leir.analysis.intervals import Range, smallest_normal
 from leir.analysis.spare import spare_where_formed, spare_where_used
 from leir.analysis.terms import Term, term_of, terms_of
-from leir.analysis.types import Weak
+from leir.analysis.types import Kinds, Weak
 from leir.analysis.values import Ranges
 from leir.edit import replace_expression_at, subexpressions
 from leir.printer import expression_text

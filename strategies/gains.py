@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from math import prod
 
-from leir.analysis.algebra import Kinds
 from leir.analysis.spelling import normal
-from leir.analysis.types import Weak, is_float
+from leir.analysis.types import Kinds, Weak, is_float
 from leir.edit import (
     accesses,
     dtypes,

@@ -12,7 +12,6 @@ Expressions beyond `MOST_ATOMS`, `MOST_OPERATIONS`, `HIGHEST_POWER` or `MOST_MON
 that no question takes long.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from leir.analysis import polynomials
@@ -26,23 +25,9 @@ from leir.analysis.polynomials import (
     placeholder,
 )
 from leir.analysis.spelling import normal
-from leir.analysis.types import Type, Weak, is_float, type_of
+from leir.analysis.types import Kinds, Weak, is_float
 from leir.edit import map_expression, walk_expression, with_operands
 from leir.syntax import Binary, DType, Expr, Integer, Real, Unary, Variable, operands
-
-
-class Kinds:
-    """The types of expressions, each found once. By identity: hashing a tree takes as long as typing it."""
-
-    def __init__(self, dtypes: Mapping[str, DType]) -> None:
-        self.dtypes = dtypes
-        self._found: dict[int, tuple[Expr, Type]] = {}
-
-    def of(self, expression: Expr) -> Type:
-        known = self._found.get(id(expression))
-        if known is None:
-            known = self._found[id(expression)] = (expression, type_of(expression, self.dtypes))
-        return known[1]
 
 
 class Algebra:

@@ -180,6 +180,17 @@ def type_problems(statement: Stmt, tensors: Mapping[str, DType]) -> tuple[TypePr
     return tuple(typing.problems)
 
 
+class Kinds:
+    """The types of expressions, each found once. By identity: hashing a tree takes as long as typing it."""
+
+    def __init__(self, tensors: Mapping[str, DType]) -> None:
+        self._typing = _TypingOnce(tensors)
+
+    def of(self, expression: Expr) -> Type:
+        """What `type_of` says of an expression."""
+        return self._typing.visit(expression, ())
+
+
 class _Typing:
     """One walk that computes types upwards and notes what breaks a rule on the way."""
 
@@ -281,6 +292,23 @@ class _Typing:
             return self.meet(*kinds, within, _arithmetic(promote(*kinds)))
         common = _arithmetic(kinds[0])
         return common if function == "abs" or is_float(common) else "f32"
+
+
+class _TypingOnce(_Typing):
+    """Types each expression once, by its identity, and notes nothing."""
+
+    def __init__(self, tensors: Mapping[str, DType]) -> None:
+        super().__init__(tensors)
+        self._found: dict[int, tuple[Expr, Type]] = {}  # each expression is kept alive, so that its identity stays
+
+    def report(self, code: str, message: str, within: Path) -> None:
+        pass
+
+    def visit(self, expression: Expr, within: Path) -> Type:
+        known = self._found.get(id(expression))
+        if known is None:
+            known = self._found[id(expression)] = (expression, super().visit(expression, within))
+        return known[1]
 
 
 def _arithmetic(kind: Type) -> Type:

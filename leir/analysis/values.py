@@ -14,7 +14,7 @@ from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.matching import MIRRORED
 from leir.analysis.maxima import is_term_of_maximum
 from leir.analysis.spelling import same_spelling
-from leir.analysis.types import COMPARISONS, NEGATED, Weak, computing_type, is_float, promote, strong, type_of
+from leir.analysis.types import COMPARISONS, NEGATED, Kinds, Weak, computing_type, is_float, promote, strong
 from leir.edit import accesses, enclosing, expressions, statement_at, walk
 from leir.printer import expression_text
 from leir.syntax import (
@@ -71,8 +71,12 @@ class Ranges:
     found: dict[tuple[int, int, Path], tuple[Expr, Known, Range]] = field(
         default_factory=dict[tuple[int, int, Path], tuple[Expr, Known, Range]]
     )  # a cache by the identity of an expression and of what is known, both kept alive here
+    kinds: Kinds = field(init=False)
     reasons: dict[str, str] = field(default_factory=dict[str, str])  # why a tensor's bounds hold, beyond its writes
     pending: set[str] = field(default_factory=set[str])  # tensors without a value yet, while the rounds run
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kinds", Kinds(self.dtypes))
 
     def at(self, place: Place) -> Range:
         """The values of the expression at a place. Raises LookupError where there is none."""
@@ -190,10 +194,10 @@ def _narrowed(
     known: Known, subject: Expr, op: BinaryOp, other: Expr, ordered: bool, table: Ranges, path: Path,
     unstable: frozenset[str],
 ) -> Known:  # fmt: skip
-    kind = type_of(subject, table.dtypes)
+    kind = table.kinds.of(subject)
     if isinstance(kind, Weak) or any(access.tensor in unstable for access in accesses(subject)):
         return known
-    common = promote(kind, type_of(other, table.dtypes))
+    common = promote(kind, table.kinds.of(other))
     if any(access.tensor in unstable for access in accesses(other)):
         limit = everything(strong(common))
     else:
@@ -242,7 +246,7 @@ def _value_of(expression: Expr, known: Known, table: Ranges, path: Path) -> Rang
     found = known.get(expression)
     if found is not None:
         return found
-    kind = type_of(expression, table.dtypes)
+    kind = table.kinds.of(expression)
     if isinstance(kind, Weak):
         return intervals.literal(kind.value)
 

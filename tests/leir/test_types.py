@@ -7,11 +7,12 @@ import warnings
 import numpy as np
 import pytest
 
-from leir.analysis.types import Weak, is_float, promote, type_of, type_problems
-from leir.edit import replace_expression_at, walk_expression
+from leir.analysis.types import Kinds, Weak, is_float, promote, type_of, type_problems
+from leir.edit import dtypes, replace_expression_at, walk_expression, walk_places
 from leir.interp import interpret
 from leir.parser import parse, parse_expression
 from leir.syntax import DTYPES, Cast, DType, Equation, Place
+from tests.programs import random_program
 
 TENSORS: dict[str, DType] = {
     "A": "f32", "D": "f64", "H": "f16", "G": "bf16", "I": "i32", "J": "i8", "K": "i64", "Q": "bool",
@@ -168,3 +169,12 @@ def test_a_cast_to_the_computing_type_changes_nothing(first: int) -> None:
                     changed = replace_expression_at(program, Place((0, 0), within), Cast(kind, part))
                     found = interpret(changed, arrays)["C"]
                     np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}: {kind} at {within}")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_types_found_once_are_those_of_each_alone(seed: int) -> None:
+    program = random_program(seed)
+    kinds = Kinds(dtypes(program))
+    parts = [part for _, part in walk_places(program)]
+    for part in (*parts, *reversed(parts)):
+        assert kinds.of(part) == type_of(part, dtypes(program))
