@@ -5,8 +5,10 @@ A function whose exact value has its argument's sign, or is not negative, keeps 
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from leir.analysis.intervals import (
+    KEPT,
     Exact,
     Number,
     Range,
@@ -23,6 +25,7 @@ from leir.analysis.intervals import (
 from leir.syntax import DType
 
 
+@lru_cache(maxsize=KEPT)
 def apply(function: str, a: Range, dtype: DType) -> Range:
     """A function of one argument that computes in a float type."""
     a = convert(a, dtype)
@@ -109,6 +112,7 @@ def _log1p(x: float) -> float:
     return math.log1p(x) if x > -1 else -math.inf
 
 
+@lru_cache(maxsize=KEPT)
 def power(a: Range, b: Range, dtype: DType) -> Range:
     """a ** b: bounded where the base is not negative, or the exponent one even integer."""
     a, b = convert(a, dtype), convert(b, dtype)

@@ -9,6 +9,7 @@ overflow. Integers that may overflow have every value of their type, since the l
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from leir.analysis.types import integer_range, is_float
 from leir.syntax import DType
@@ -18,6 +19,7 @@ _FORMATS: dict[DType, tuple[int, int, int]] = {  # significant bits, least and l
 }  # fmt: skip
 Number = int | float
 Exact = Fraction | float  # a float only where it is infinite
+KEPT = 8192  # answers of each operation: the bounds of a program's parts are those of its parent's, but for a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +154,21 @@ def round_down(value: Exact, dtype: DType) -> float:
         return value
     if value == 0:
         return 0.0
-    bits, least, _ = _FORMATS[dtype]
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    if abs(value) < Fraction(2) ** exponent:
+    bits, least, most = _FORMATS[dtype]
+    above, below = value.numerator, value.denominator
+    exponent = abs(above).bit_length() - below.bit_length()
+    if _shifted(abs(above), -exponent) < _shifted(below, exponent):
         exponent -= 1
-    quantum = Fraction(2) ** (max(exponent, least) - bits + 1)
-    rounded = (value // quantum) * quantum
-    top = largest(dtype)
-    if rounded > top:
-        return top
-    return -math.inf if rounded < -top else float(rounded)
+    quantum = max(exponent, least) - bits + 1  # as a power of two
+    count = _shifted(above, -quantum) // _shifted(below, quantum)
+    if exponent > most or (exponent == most and count == -(1 << bits)):
+        return largest(dtype) if above > 0 else -math.inf
+    return math.ldexp(count, quantum)
+
+
+def _shifted(value: int, by: int) -> int:
+    """A whole number times a power of two, where that is 1 at least."""
+    return value << by if by > 0 else value
 
 
 def negate(a: Range) -> Range:
@@ -175,6 +182,7 @@ def _in_type(low: Number, high: Number, dtype: DType, zero: bool = True) -> Rang
     return span(low, high, dtype, zero=zero) if least <= low and high <= most else everything(dtype)
 
 
+@lru_cache(maxsize=KEPT)
 def add(a: Range, b: Range, dtype: DType) -> Range:
     a, b = convert(a, dtype), convert(b, dtype)
     if not is_float(dtype):
@@ -200,6 +208,7 @@ def subtract(a: Range, b: Range, dtype: DType) -> Range:
     return add(a, minus, dtype)
 
 
+@lru_cache(maxsize=KEPT)
 def multiply(a: Range, b: Range, dtype: DType) -> Range:
     a, b = convert(a, dtype), convert(b, dtype)
     corners = [_product(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
@@ -225,6 +234,7 @@ def square(a: Range, dtype: DType) -> Range:
     return span(max(result.low, 0.0), result.high, dtype, a.nan)
 
 
+@lru_cache(maxsize=KEPT)
 def divide(a: Range, b: Range, dtype: DType) -> Range:
     """a / b in a float type. Zero in the divisor gives either infinity, for zeros have signs."""
     a, b = convert(a, dtype), convert(b, dtype)

@@ -15,7 +15,7 @@ from leir.analysis.intervals import Range, convert, everything, join, span
 from leir.analysis.maxima import is_term_of_maximum, sums_a_maximum
 from leir.analysis.types import computing_type, is_float
 from leir.analysis.values import NotYet, Ranges, Write, value_of
-from leir.edit import dtypes, expression_at, walk, walk_enclosed, walk_places
+from leir.edit import accesses, dtypes, expression_at, walk, walk_enclosed, walk_places
 from leir.printer import expression_text
 from leir.remembered import remembered
 from leir.syntax import (
@@ -65,13 +65,15 @@ def _solve(program: Program, assume: Mapping[str, Range]) -> Ranges:
     order = [name for name in writes if name not in table.whole]
     table.pending.update(order)
     thresholds = _thresholds(program)
+    readers, stale = _readers(writes), set(order)
     rounds = 0
-    while not _is_stable(order, table, rounds, thresholds):
+    while not _is_stable(order, table, rounds, thresholds, readers, stale):
         rounds += 1
     for name in sorted(table.pending):  # written only from themselves
         table.whole[name] = table.settled[name] = everything(computing_type(table.dtypes[name]))
+        stale.update((name, *readers.get(name, ())))
     table.pending.clear()
-    while not _is_stable(order, table, rounds, thresholds):
+    while not _is_stable(order, table, rounds, thresholds, readers, stale):
         rounds += 1
     table.forget()
     return table
@@ -93,11 +95,36 @@ def _thresholds(program: Program) -> list[int | float]:
     return sorted({sign * value for value in named for sign in (1, -1)})
 
 
-def _is_stable(order: list[str], table: Ranges, rounds: int, thresholds: list[int | float]) -> bool:
-    """One round: every tensor's bounds from its writes. Whether no bounds moved."""
+def _readers(writes: Mapping[str, tuple[Write, ...]]) -> dict[str, set[str]]:
+    """For each tensor those whose writes read it, in their values or under guards that do."""
+    readers: dict[str, set[str]] = {}
+    for name, found in writes.items():
+        for write in found:
+            conditions = [level.condition for level in write.around if isinstance(level, Guard)]
+            for expression in (write.equation.value, *conditions):
+                for access in accesses(expression):
+                    readers.setdefault(access.tensor, set()).add(name)
+    return readers
+
+
+def _is_stable(
+    order: list[str],
+    table: Ranges,
+    rounds: int,
+    thresholds: list[int | float],
+    readers: Mapping[str, set[str]],
+    stale: set[str],
+) -> bool:
+    """One round: the bounds of every tensor that is `stale`, from its writes. Whether no bounds moved.
+
+    Others would get the bounds that they have. What reads a tensor whose bounds move is stale from then on.
+    """
     stable = True
     table.forget()
     for name in order:
+        if name not in stale:
+            continue
+        stale.discard(name)
         found = tensor_range(name, table)
         if found is None:
             continue
@@ -112,6 +139,7 @@ def _is_stable(order: list[str], table: Ranges, rounds: int, thresholds: list[in
                 stable = False
                 table.forget()
                 bounds[name] = new
+                stale.update(readers.get(name, ()))
         table.pending.discard(name)
     return stable
 

@@ -73,7 +73,7 @@ PLANTED: list[tuple[Callable[[], None], str, str, str, str]] = [
     (types, ANALYSIS + "types", "promote", '"i32" if left == "bool" else left', "left"),
     (bounds, ANALYSIS + "intervals", "add", "a.nan or b.nan or opposite", "a.nan or b.nan"),
     (bounds, ANALYSIS + "intervals", "_rounds_to_zero", "a.dtype is None or", "a.dtype is not None and"),
-    (bounds, ANALYSIS + "intervals", "round_down", "(value // quantum) * quantum", "-(-value // quantum) * quantum"),
+    (bounds, ANALYSIS + "intervals", "round_down", "math.ldexp(count, quantum)", "math.ldexp(count + 1, quantum)"),
     (bounds, ANALYSIS + "values", "_narrowed", "if limit.nan and not ordered:", "if limit.nan and ordered and False:"),
     (bounds, ANALYSIS + "values", "known_inside", "frozenset(written)", "frozenset()"),
     (bounds, ANALYSIS + "values", "Ranges.read", "self.is_settled(access, path)", "True"),

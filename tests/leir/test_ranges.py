@@ -3,13 +3,17 @@
 import math
 import random
 import warnings
+from collections.abc import Mapping
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from leir.analysis import intervals
+from leir.analysis import ranges as solver
 from leir.analysis.intervals import Range, everything, span
 from leir.analysis.ranges import evidence, ranges
+from leir.analysis.values import Write
 from leir.interp import InterpreterError, interpret
 from leir.parser import parse
 from leir.syntax import Declaration, DType, Place, Program
@@ -332,3 +336,53 @@ def test_rounding_outwards() -> None:
     assert intervals.tiny("f32") == float(np.finfo(np.float32).smallest_subnormal)
     assert intervals.round_down(Fraction(intervals.tiny("f32")) / 2, "f32") == 0.0
     assert everything("bool") == span(0, 1, "bool")
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+def test_rounding_down_gives_the_nearest_value_below(dtype: DType) -> None:
+    """Against the steps between the type's values, in exact arithmetic."""
+    bits, least = {"f16": (11, -14), "bf16": (8, -126), "f32": (24, -126), "f64": (53, -1022)}[dtype]
+    top, draw = Fraction(intervals.largest(dtype)), random.Random(dtype)
+    some = [Fraction(draw.randint(-(10**9), 10**9), draw.randint(1, 10**6)) for _ in range(300)]
+    some += [
+        sign * Fraction(2) ** draw.randint(-1080, 1030) * draw.randint(1, 9) for _ in range(300) for sign in (1, -1)
+    ]
+    ends = [top, top + 1, top * 2, Fraction(intervals.smallest_normal(dtype)), Fraction(intervals.tiny(dtype)) / 3]
+    for value in (*some, *ends, *(-end for end in ends)):
+        found = intervals.round_down(value, dtype)
+        if value > top:
+            assert found == float(top)
+        elif value < -top:
+            assert found == -math.inf
+        else:
+            exponent = max(least, math.frexp(found)[1] - 1) if found else least
+            step = Fraction(2) ** (exponent - bits + 1)
+            assert Fraction(found) <= value < Fraction(found) + step
+            assert (Fraction(found) / step).denominator == 1
+            assert math.copysign(1.0, found) == (-1.0 if value < 0 and found else 1.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_not_looked_at_again_has_the_bounds_that_it_would_get(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = random_program(seed)
+    assume = {d.tensor: span(-2.0, 3.0, "f32") for d in program.inputs if d.dtype == "f32"}
+    found = ranges(program, assume)
+
+    def everything_reads_everything(writes: Mapping[str, tuple[Write, ...]]) -> dict[str, set[str]]:
+        return {name: set(writes) for name in (*writes, *(d.tensor for d in program.inputs))}
+
+    monkeypatch.setattr(solver, "_readers", everything_reads_everything)
+    again = ranges(program, assume)
+    assert (found.whole, found.settled, found.reasons) == (again.whole, again.settled, again.reasons)
+
+
+@pytest.mark.parametrize(
+    ("body", "low", "high"),
+    [("(i>0)[C_i=D;]D=min(max(A_i,1.0),2.0);", 1.0, 2.0), ("(A_i<D)[C_i=A_i;]D=2.0;", -9.0, 2.0)],
+)
+def test_a_bound_that_is_found_later_reaches_what_reads_it(body: str, low: float, high: float) -> None:
+    """In a value, and in a guard; both stand before the write that the next iteration reads."""
+    found = ranges(parse(f"in A_8;out C_8;L^8_i[{body}]"), {"A": span(-9.0, 9.0, "f32")})
+    assert (found.whole["C"].low, found.whole["C"].high) == (low, high)
