@@ -5,31 +5,25 @@ scopes, inputs and outputs are part of the program and stay.
 """
 
 import hashlib
+import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
-from leir.edit import accesses, walk_with
-from leir.names import rename_tensors_in, substitute_in
-from leir.printer import to_text
+from leir.names import substitute_in
+from leir.printer import signature_text, statement_text
 from leir.remembered import remembered
-from leir.syntax import AXES, Access, Alloc, Equation, Expr, Guard, Loop, Program, Stmt, Variable, equation
+from leir.syntax import AXES, KINDS, Access, Alloc, Equation, Expr, Guard, Loop, Program, Stmt, Variable, equation
+
+_CAPITALISED = re.compile("[A-Z][A-Za-z0-9]*")  # a tensor, or the kind of a loop: nothing else of a text has capitals
 
 
 def canonical(program: Program) -> Program:
     """The program with loop variables named by the number of loops around them (`i0`, `i1`, ...; a `B` loop keeps its
     axis: `tx0`) and temporaries named T0, T1, ... by first appearance, past the names of the signature."""
-    signature = {d.tensor for d in (*program.inputs, *program.outputs)}
-    fresh = (name for number in count() if (name := f"T{number}") not in signature)
-    names: dict[str, str] = {}
-    body: list[Stmt] = []
-    for statement in program.body:
-        tensors = [tensor for tensor in _in_order_of_appearance(statement) if tensor not in signature]
-        for tensor in tensors:
-            if tensor not in names:
-                names[tensor] = next(fresh)
-        body.append(_named(statement, tuple((tensor, names[tensor]) for tensor in tensors)))
-    return replace(program, body=tuple(body))
+    from leir.parser import parse  # the grammar's library is slow to import: listing strategies does without
+
+    return parse(canonical_text(program))
 
 
 def state_id(program: Program) -> str:
@@ -41,29 +35,24 @@ def state_id(program: Program) -> str:
 @lru_cache(maxsize=1024)
 def canonical_text(program: Program) -> str:
     """The compact text of the program with canonical names."""
-    return to_text(canonical(program))
+    signature = {declaration.tensor for declaration in (*program.inputs, *program.outputs)}
+    fresh = (name for number in count() if (name := f"T{number}") not in signature)
+    names = {name: name for name in (*signature, *KINDS)}
+
+    def named(found: re.Match[str]) -> str:
+        name = found[0]
+        if name not in names:
+            names[name] = next(fresh)
+        return names[name]
+
+    body = "\n".join(map(_with_canonical_loops, program.body))
+    return f"{signature_text(program)}\n{_CAPITALISED.sub(named, body)}\n"
 
 
 @lru_cache(maxsize=4096)  # a step leaves most statements as they are
-def _in_order_of_appearance(outermost: Stmt) -> tuple[str, ...]:
-    found: list[str] = []
-    for _, statement in walk_with(outermost):
-        match statement:
-            case Alloc(tensor):
-                found.append(tensor)
-            case Equation():
-                found += (access.tensor for access in accesses(statement))
-            case Guard(condition):
-                found += (access.tensor for access in accesses(condition))
-            case Loop():
-                pass
-    return tuple(dict.fromkeys(found))
-
-
-@lru_cache(maxsize=4096)
-def _named(outermost: Stmt, names: tuple[tuple[str, str], ...]) -> Stmt:
-    """An outermost statement with these names of tensors, and with loop variables named by the loops around them."""
-    return _with_loops_named(rename_tensors_in(outermost, dict(names)), {}, 0)
+def _with_canonical_loops(outermost: Stmt) -> str:
+    """The text of an outermost statement with loop variables named by the loops around them."""
+    return statement_text(_with_loops_named(outermost, {}, 0))
 
 
 def _with_loops_named(statement: Stmt, names: dict[str, Expr], depth: int) -> Stmt:

@@ -46,11 +46,16 @@ _LEVELS = {
 def to_text(program: Program, spelling: Spelling = "compact") -> str:
     """The program's text, ending in a line break: the signature, then one top-level statement a line."""
     if spelling == "compact":
-        lines = [_Printer(spelling, {}).signature(program), *map(_compact, program.body)]
+        lines = [signature_text(program), *map(_compact, program.body)]
         return "\n".join(lines) + "\n"
     printer = _Printer(spelling, storage(program))
     lines = [printer.signature(program), *map(printer.statement, program.body)]
     return "\n".join(lines) + "\n"
+
+
+def signature_text(program: Program) -> str:
+    """The compact text of a program's signature, its first line."""
+    return _Printer("compact", {}).signature(program)
 
 
 def statement_text(statement: Stmt, program: Program | None = None, spelling: Spelling = "compact") -> str:
