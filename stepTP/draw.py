@@ -6,15 +6,34 @@ source or another number of workers changes no draw but its own.
 
 import hashlib
 import math
+from collections.abc import Callable
 
 
 def digest(*key: str | int) -> bytes:
     """SHA-256 of the key's parts, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
     state = hashlib.sha256()
     for part in key:
-        data = str(part).encode()
-        state.update(len(data).to_bytes(8, "big") + data)
+        _add(state, part)
     return state.digest()
+
+
+def _add(state: "hashlib._Hash", part: str | int) -> None:
+    data = str(part).encode()
+    state.update(len(data).to_bytes(8, "big") + data)
+
+
+def digests(*key: str | int) -> Callable[[str], bytes]:
+    """`digest` of keys that differ in their last part alone."""
+    common = hashlib.sha256()
+    for part in key:
+        _add(common, part)
+
+    def digest_with(last: str) -> bytes:
+        state = common.copy()
+        _add(state, last)
+        return state.digest()
+
+    return digest_with
 
 
 def uniform(*key: str | int) -> float:

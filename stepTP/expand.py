@@ -15,11 +15,13 @@ from leir.canonical import state_id
 from leir.parser import parse, parse_expression
 from leir.printer import to_text
 from leir.syntax import Program
-from stepTP.draw import digest
+from stepTP.draw import digests
 from strategies.base import Applied, Refused, Strategy
 from strategies.catalog import strategy
 from strategies.grid import Grid
 from strategies.index import LEVELS, modules
+
+_KEYS = json.JSONEncoder(sort_keys=True)  # of candidates: `json.dumps` makes an encoder each time
 
 
 def warm() -> None:
@@ -87,9 +89,8 @@ def in_drawn_order(
     kind: type[Strategy], program: Program, seed: int, source: str, here: str, grid: Grid
 ) -> list[Strategy]:
     """The strategy's candidates, each once, by the hash of their keys."""
-    distinct = {json.dumps(step.to_json(), sort_keys=True): step for step in kind.proposed(program, grid)}
-    order = sorted(distinct, key=lambda text: digest(seed, source, here, kind.name, text))
-    return [distinct[text] for text in order]
+    distinct = {_KEYS.encode(step.to_json()): step for step in kind.proposed(program, grid)}
+    return [distinct[text] for text in sorted(distinct, key=digests(seed, source, here, kind.name))]
 
 
 def tried(step: Strategy, program: Program) -> dict[str, Any]:

@@ -4,12 +4,18 @@ from collections import Counter
 
 import pytest
 
-from stepTP.draw import arrival, digest, uniform
+from stepTP.draw import arrival, digest, digests, uniform
 
 
 def test_parts_of_a_key_are_apart() -> None:
     assert len({digest("ab", "c"), digest("a", "bc"), digest("abc"), digest("abc", "")}) == 4
     assert digest(1) == digest("1")
+
+
+def test_keys_with_a_common_beginning_are_digested_as_each_alone() -> None:
+    after = digests(7, "source", "")
+    assert [after(last) for last in ("", "a", "é", "a")] == [digest(7, "source", "", x) for x in ("", "a", "é", "a")]
+    assert digests()("a") == digest("a")
 
 
 def test_draws_are_uniform() -> None:
