@@ -17,6 +17,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import GlobalVar, IRModule
 from tvm.target import Target as TvmTarget
@@ -149,14 +150,36 @@ def load(module: Module) -> Module:
 
     A module with device code keeps it: only host code is linked. Raises LinkError.
     """
+    return module if module.imports or shutil.which("ld") is None else load_library(library_of(module))
+
+
+def library_of(module: Module) -> bytes:
+    """The module as a shared library, its device code in it. Raises LinkError, where there is no `ld` too."""
     linker = shutil.which("ld")
-    if linker is None or module.imports:
-        return module
+    if linker is None:
+        raise LinkError("no linker is here: install ld (package binutils)")
     with tempfile.TemporaryDirectory(prefix="leir-") as directory:
-        made, library = FilePath(directory) / "code.o", FilePath(directory) / "code.so"
+        made, packed, library = (FilePath(directory) / name for name in ("code.o", "device.o", "code.so"))
         module.write_to_file(str(made), "o")
-        linked = subprocess.run([linker, "-shared", "-o", str(library), str(made)], capture_output=True, text=True)
+        if module.imports:
+            triple = module["_get_target_string"]()
+            tvm_ffi.get_global_func("runtime.ModulePackImportsToLLVM")(module, False, triple, "").write_to_file(
+                str(packed), "o"
+            )
+        objects = [str(file) for file in (made, packed) if file.exists()]
+        linked = subprocess.run([linker, "-shared", "-o", str(library), *objects], capture_output=True, text=True)
         if linked.returncode:
             raise LinkError(linked.stderr.strip())
+        return library.read_bytes()
+
+
+def load_library(content: bytes) -> Module:
+    """The module that a library was made of, as machine code of this process; it can be on another machine's driver.
+
+    Raises RuntimeError where there is no loader for its device code.
+    """
+    with tempfile.TemporaryDirectory(prefix="leir-") as directory:
+        library = FilePath(directory) / "code.so"
+        library.write_bytes(content)
         # Otherwise TVM keeps it to the end of the process: five mappings each, of which the kernel allows 65,530.
         return load_module(str(library), keep_module_alive=False)

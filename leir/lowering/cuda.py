@@ -79,10 +79,15 @@ def cuda_source(program: Program) -> str:
     return kernels_of_source(device_source([lower(program, "cuda")]))
 
 
-def compile_kernels(functions: Sequence[tirx.PrimFunc], *, contraction: bool) -> Module:
-    """The functions as one module for this machine's GPU. Raises NoDevice, CudaCompileError."""
-    with _compiling(contraction=contraction, quickly=False) as architecture:
-        return translate(functions, "cuda", architecture)
+def compile_kernels(
+    functions: Sequence[tirx.PrimFunc], *, contraction: bool, architecture: str | None = None
+) -> Module:
+    """The functions as one module for this machine's GPU, or for an architecture (`sm_90`), which needs no GPU.
+
+    Raises NoDevice, CudaCompileError.
+    """
+    with _compiling(architecture or _own_architecture(), contraction=contraction, quickly=False) as made_for:
+        return translate(functions, "cuda", made_for)
 
 
 def compile_quickly(functions: Sequence[tirx.PrimFunc]) -> tuple[Module, dict[str, tirx.PrimFunc]]:
@@ -90,17 +95,27 @@ def compile_quickly(functions: Sequence[tirx.PrimFunc]) -> tuple[Module, dict[st
 
     Raises NoDevice, CudaCompileError.
     """
-    with _compiling(contraction=False, quickly=True) as architecture:
+    with _compiling(_own_architecture(), contraction=False, quickly=True) as architecture:
         return translate_kernels(functions, architecture)
 
 
-@contextmanager
-def _compiling(*, contraction: bool, quickly: bool) -> Generator[str]:
-    """Makes our hook the compiler of what TVM translates, for the architecture of this machine's GPU."""
+def architecture_of(capability: str) -> str:
+    """The architecture of a compute capability: `sm_90` of 9.0."""
+    return f"sm_{capability.replace('.', '')}"
+
+
+def _own_architecture() -> str:
+    """That of this machine's GPU. Raises NoDevice."""
     device = tvm.cuda(0)
     if not device.exist:
         raise NoDevice("no CUDA device here")
-    request = _Request(f"sm_{device.compute_version.replace('.', '')}", contraction, quickly)
+    return architecture_of(device.compute_version)
+
+
+@contextmanager
+def _compiling(architecture: str, *, contraction: bool, quickly: bool) -> Generator[str]:
+    """Makes our hook the compiler of what TVM translates."""
+    request = _Request(architecture, contraction, quickly)
     token = _request.set(request)
     try:
         tvm_ffi.register_global_func("tvm_callback_cuda_compile", _compile, override=True)

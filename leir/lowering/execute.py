@@ -18,7 +18,7 @@ from tvm_ffi import Module
 
 from leir.analysis.access import Tensor
 from leir.arrays import array_type
-from leir.lowering.build import load, translate
+from leir.lowering.build import library_of, load, load_library, translate
 from leir.lowering.cuda import compile_kernels
 from leir.lowering.lower import lower
 from leir.lowering.names import Target
@@ -26,6 +26,8 @@ from leir.lowering.parameters import parameters, poison_value
 from leir.syntax import Program
 
 Array = NDArray[Any]
+
+_ALONE = "program_0"  # the function of the only program of a module
 
 
 class BufferMismatch(Exception):
@@ -92,6 +94,23 @@ def compile_cuda(programs: Sequence[Program], *, contraction: bool) -> list[Exec
     functions = [lower(p, "cuda", name=n) for p, n in zip(programs, names, strict=True)]
     module = compile_kernels(functions, contraction=contraction)
     return [Executable(parameters(p), "cuda", module, n) for p, n in zip(programs, names, strict=True)]
+
+
+def compile_library(program: Program, target: Target, architecture: str = "") -> bytes:
+    """The program compiled for speed, as `compile_llvm` (optimised) or `compile_cuda` (contraction) does it, as a file.
+
+    `load_compiled` makes an executable of it in another process of this machine. `architecture`: of the GPU (`sm_90`);
+    none is needed here. Raises LinkError, CudaCompileError.
+    """
+    function = lower(program, target, name=_ALONE)
+    if target == "llvm":
+        return library_of(translate([function], "llvm", optimised=True))
+    return library_of(compile_kernels([function], contraction=True, architecture=architecture))
+
+
+def load_compiled(library: bytes, program: Program, target: Target) -> Executable:
+    """The program whose library it is, as `compile_llvm` and `compile_cuda` give it."""
+    return Executable(parameters(program), target, load_library(library), _ALONE, optimised=target == "llvm")
 
 
 def execute(program: Program, inputs: Mapping[str, Array], target: Target) -> dict[str, Array]:
