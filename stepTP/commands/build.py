@@ -76,7 +76,7 @@ def build(
             report = build_run(settings, folder, workers, progress, cache_folder() if cache else None)
     except ConfigError as error:
         raise ConfigError(f"{config}: {error}") from None
-    measured = _measured(folder, settings.measure) if settings.measure.targets else []
+    measured = _measured(folder, settings.measure, workers) if settings.measure.targets else []
     if json:
         counts = {"shards_made": report.shards_made, "shards": report.shards, "second_pass": report.second_pass}
         print_json(
@@ -103,14 +103,18 @@ def build(
         show_rows(measured)
 
 
-def _measured(folder: Path, settings: "Measure") -> "list[MeasurementRow]":
+def _measured(folder: Path, settings: "Measure", workers: int | None) -> "list[MeasurementRow]":
     """Times the finished run, with the machine to itself: all workers of the build have ended."""
     from stepTP.commands.measure import measured_run
     from stepTP.measurements import Request
     from stepTP.verify.measure.timing import TimingPlan
 
     plan = TimingPlan(repeats=settings.repeats)
-    return [row for t in settings.targets for row in measured_run(folder, Request(t, plan), limit=settings.limit)]
+    return [
+        row
+        for target in settings.targets
+        for row in measured_run(folder, Request(target, plan), limit=settings.limit, workers=workers)
+    ]
 
 
 def status(

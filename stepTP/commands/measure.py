@@ -9,7 +9,7 @@ import typer
 from stepTP.commands.show import InputError, Json, Target, name_of, print_json, print_table, require_place
 
 if TYPE_CHECKING:
-    from stepTP.measurements import Request
+    from stepTP.measurements import Phase, Request
     from stepTP.records import MeasurementRow
 
 
@@ -24,6 +24,9 @@ def measure(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Measure what the table has already, too.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds for one program.", min=1)] = 300.0,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that compile while nothing is timed; one a core by default.", min=1)
+    ] = None,
     table: Annotated[
         Path | None, typer.Option(help="The file of the table; RUN/measurements.jsonl by default.")
     ] = None,
@@ -44,9 +47,13 @@ def measure(
     if Path(where).is_dir():
         if table is not None:
             require_place(table)
-        rows = measured_run(Path(where), request, limit=limit, again=again, timeout=timeout, table=table)
-    elif set_ or limit or again or table:
-        raise InputError(f"{name_of(where)}: --set, --limit, --again and --table are for the folder of a run")
+        rows = measured_run(
+            Path(where), request, limit=limit, again=again, timeout=timeout, workers=workers, table=table
+        )
+    elif set_ or limit or again or workers or table:
+        raise InputError(
+            f"{name_of(where)}: --set, --limit, --again, --workers and --table are for the folder of a run"
+        )
     else:
         rows = _file_rows(where, request, timeout)
     if json:
@@ -64,6 +71,7 @@ def measured_run(
     limit: int | None = None,
     again: bool = False,
     timeout: float = 300.0,
+    workers: int | None = None,
     table: Path | None = None,
 ) -> "list[MeasurementRow]":
     """`measure_run` with a progress bar, verified with the run's own draws."""
@@ -73,13 +81,23 @@ def measured_run(
 
     bar: Any = tqdm(unit="program", desc="measure", disable=None)
 
-    def progress(done: int, of: int) -> None:
+    def progress(done: int, of: int, phase: "Phase") -> None:
         bar.total = of
+        bar.set_description(phase, refresh=False)
         bar.update(done - bar.n)
+        bar.refresh()
 
     with bar:
-        request = verified_as(folder, request)
-        return measure_run(folder, request, limit=limit, again=again, timeout_s=timeout, progress=progress, table=table)
+        return measure_run(
+            folder,
+            verified_as(folder, request),
+            limit=limit,
+            again=again,
+            timeout_s=timeout,
+            workers=workers,
+            progress=progress,
+            table=table,
+        )
 
 
 def _file_rows(file: str, request: "Request", timeout: float) -> "list[MeasurementRow]":

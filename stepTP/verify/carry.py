@@ -6,6 +6,7 @@ that cannot be verified is carried too, as the reason.
 
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,3 +56,19 @@ def unpacked(content: bytes) -> Trials:
         expected = {name: Expected(next(arrays), next(arrays), dtype) for name, dtype in trial["expected"].items()}
         trials.append(Trial(Draw(*trial["draw"]), inputs, expected))
     return Trials(tuple(trials), tuple((name, reason) for name, reason in shown["skipped"]))
+
+
+def packed_arrays(groups: Sequence[dict[str, Array]]) -> bytes:
+    """The bytes of several groups of arrays by name."""
+    stream = io.BytesIO()
+    names = np.frombuffer(json.dumps([list(group) for group in groups]).encode(), np.uint8)
+    np.savez(stream, names, *(array for group in groups for array in group.values()))
+    return stream.getvalue()
+
+
+def unpacked_arrays(content: bytes) -> tuple[dict[str, Array], ...]:
+    """The groups of `packed_arrays`."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        text, *arrays = (stored[name] for name in stored.files)
+    left = iter(arrays)
+    return tuple({name: next(left) for name in names} for names in json.loads(text.tobytes()))

@@ -13,9 +13,10 @@ from leir.lowering import Executable, compile_llvm
 from leir.parser import parse
 from leir.printer import to_text
 from stepTP.frontend import translated
-from stepTP.verify.measure import task
+from stepTP.verify.measure import prepared, task
 from stepTP.verify.measure.machine import Peaks
 from stepTP.verify.measure.roofline import is_impossible, least_work, roofline
+from stepTP.verify.measure.subjects import loaded_and_wiring
 from stepTP.verify.measure.timing import TimingPlan, Unmeasured
 from stepTP.verify.task import SourceKey
 
@@ -73,7 +74,7 @@ def cheating(monkeypatch: pytest.MonkeyPatch, change: Callable[[Callable[..., No
         (right,) = compile_llvm(programs, **options)
         return [replace(right, module={right.name: change(right.module[right.name])})]  # pyright: ignore
 
-    monkeypatch.setattr(task, "compile_llvm", compiled)
+    monkeypatch.setattr(prepared, "compile_llvm", compiled)
 
 
 def test_a_right_program_is_timed_and_verified() -> None:
@@ -88,7 +89,7 @@ def test_a_right_program_is_timed_and_verified() -> None:
 
 
 def test_a_program_that_skips_work_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task, "compile_llvm", lambda _, **options: compile_llvm([parse(HALF)], **options))
+    monkeypatch.setattr(prepared, "compile_llvm", lambda _, **options: compile_llvm([parse(HALF)], **options))
     answer = task.time_program(payload(SPLIT))
     assert answer["status"] == "wrong-result"
     assert "elements are wrong" in answer["message"]
@@ -131,12 +132,12 @@ def test_a_program_faster_than_the_machine_is_impossible(monkeypatch: pytest.Mon
 
 def test_the_module_is_timed_on_the_sets_values() -> None:
     loaded, translation = translated(LINEAR, "measured")
+    wiring = loaded_and_wiring(LINEAR, "measured")[1]
     asked = payload("", LINEAR, to_text(translation.program))
     answer = task.time_eager(asked)
     assert answer["status"] == "ok" and answer["timing"]["median_us"] > 0
-    key = SourceKey("measured", LINEAR, asked["leir_source"], 1, 0)
-    sets = task.timing_sets(key, 3)
-    rotation = task.module_rotation(loaded, translation, sets, "llvm")
+    sets = task.timing_sets(_facts(), 3)
+    rotation = task.module_rotation(loaded, wiring, sets, "llvm")
     (weight,) = (name for name, path in translation.names.items() if path == "weight")
     (given,) = translation.user_inputs
     with torch.no_grad():
@@ -158,19 +159,20 @@ def test_torch_compile_compiles_once_for_all_sets(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_module_that_does_not_run_on_the_device_says_so() -> None:
-    loaded, translation = translated(LINEAR, "measured")
+    loaded, wiring = loaded_and_wiring(LINEAR, "measured")
     broken = replace(loaded, module=torch.nn.Linear(3, 3))
     with pytest.raises(Unmeasured, match="does not run eagerly on llvm"):
-        task.module_rotation(broken, replace(translation, constants={}), task.timing_sets(_key(), 2), "llvm")
+        task.module_rotation(broken, replace(wiring, parameters=()), task.timing_sets(_facts(), 2), "llvm")
 
 
-def _key() -> SourceKey:
-    return SourceKey("measured", LINEAR, to_text(translated(LINEAR, "measured")[1].program), 1, 0)
+def _facts() -> prepared.SourceFacts:
+    leir = to_text(translated(LINEAR, "measured")[1].program)
+    return prepared.source_facts(SourceKey("measured", LINEAR, leir, 1, 0), None)
 
 
 def test_timing_inputs_are_neither_zero_nor_denormal_nor_alike() -> None:
     """A parameter that the module starts at zero is drawn too; neighbours in the rotation hold other values."""
-    sets = task.timing_sets(_key(), 6)
+    sets = task.timing_sets(_facts(), 6)
     for inputs in sets:
         for array in inputs.values():
             assert np.all(np.abs(array) >= np.finfo(array.dtype).tiny)

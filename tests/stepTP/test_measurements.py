@@ -191,7 +191,7 @@ def softmax() -> Source:
 def test_steps_are_taken_again_at_other_sizes(softmax: Source) -> None:
     far = Step(strategy="loop_split", args={"path": [0, 9, 9], "factor": 4})
     states = [State("", "0"), State("", "1", "0", (SPLIT,)), State("", "2", "1", (SPLIT, far))]
-    source, (plain, split, lost) = resized(Jobs({}), softmax, states, {"classes": 96})
+    ((source, (plain, split, lost)),) = resized(Jobs({}), [(softmax, states)], {"classes": 96})
     assert "classes = 96\n" in source.torch_code and "96}" in source.leir
     assert plain.leir == source.leir and not plain.problem
     assert split.leir.startswith(source.leir.split("\n")[0]) and split.leir != source.leir and split.state_id == "1"
@@ -212,7 +212,7 @@ def test_a_source_without_the_constant_says_so(softmax: Source) -> None:
             except SourceError as error:
                 return Failure("refused", task, str(error), "SourceError")
 
-    source, (state,) = resized(Refusing({}), softmax, [State("p", "0")], {"nobody": 1})
+    ((source, (state,)),) = resized(Refusing({}), [(softmax, [State("p", "0")])], {"nobody": 1})
     assert source == softmax
     assert "assigns no nobody at its top level" in state.problem
 
@@ -262,6 +262,110 @@ def test_a_measurement_that_was_killed_goes_on_where_it_was(tmp_path: Path, monk
     run(fourth := Pool(), again=True)
     assert len(fourth.timed) == 4
     assert (tmp_path / measurements.TABLE).read_bytes() == table * 2  # appended; the later rows stand
+
+
+OTHER = Source("t", "family", "code", "other", "9")
+NAMED = {"plain": 4.0, "other": 4.0, "a": 2.0, "b": 1.0, "eager": 8.0}
+
+
+@dataclass
+class Phases(Jobs):
+    """A pool that notes what it was asked in a list that another pool notes in too; `spoiled` is never prepared."""
+
+    log: list[str] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    spoiled: str = ""
+    workers: int = 1
+
+    def _answer(self, task: str, payload: dict[str, Any]) -> Any:
+        name = payload.get("leir", "")
+        if task == measurements.REST:
+            return None
+        if task in (measurements.PREPARE_SOURCE, measurements.PREPARE_PROGRAM):
+            what = "facts" if task == measurements.PREPARE_SOURCE else "build"
+            self.log.append(f"{what} {name}")
+            return Failure("memory", task, "too much") if name == self.spoiled else {"made": f"{what} {name}"}
+        if task in measurements.TIME.values():
+            self.log.append(f"time {name}" if task == measurements.TIME["program"] else f"eager {name}")
+            self.given[self.log[-1]] = (payload["source_facts"], payload["build"])
+        return super()._answer(task, payload)
+
+    def __enter__(self) -> "Phases":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def phased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Measures two sources; what was asked for in order, what timing was given, the phases told, and the rows."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(measurements, "identity_of", lambda _: None)
+    monkeypatch.setattr(measurements, "run_rows", lambda *_: [])
+    groups = [(SOURCE, [State("plain", "0"), A, B]), (OTHER, [State("other", "9")])]
+    monkeypatch.setattr(measurements, "states_of", lambda *_: groups)
+    monkeypatch.setattr(measurements, "FEWEST_PREPARED", 1)
+
+    def run(spoiled: str = "", chunk: int = 1, workers: int = 1, **options: Any) -> Any:
+        log: list[str] = []
+        timer, preparers = (Phases(NAMED, log=log, spoiled=spoiled, workers=workers) for _ in range(2))
+        monkeypatch.setattr(measurements, "_CHUNK_PROGRAMS", chunk)
+        monkeypatch.setattr(measurements, "_one_worker", lambda *_: timer)
+        monkeypatch.setattr(measurements, "_preparing", lambda *_: preparers)
+        phases: list[str] = []
+        tell = lambda done, total, phase: phases.append(f"{phase} {done}/{total}")  # noqa: E731
+        rows = measurements.measure_run(tmp_path, Request("llvm"), progress=tell, **options)
+        return log, timer.given, phases, rows
+
+    return run
+
+
+def test_nothing_is_prepared_while_anything_is_timed(phased: Any) -> None:
+    log, given, phases, rows = phased()
+    assert log == [
+        "facts plain", "build plain", "build a", "build b",
+        "eager plain", "time plain", "time a", "time b",
+        "facts other", "build other", "eager other", "time other",
+    ]  # fmt: skip
+    assert given["time a"] == ({"made": "facts plain"}, {"made": "build a"})
+    assert given["eager other"] == ({"made": "facts other"}, None)
+    assert phases[0] == "compiling 0/6" and phases[-1] == "timing 6/6"
+    assert phases.index("timing 4/6") < phases.index("compiling 4/6") < phases.index("timing 5/6")
+    assert [row.status for row in rows] == ["ok"] * 6
+
+
+def test_more_workers_prepare_more_at_a_time_and_the_rows_are_the_same(phased: Any) -> None:
+    one, many = phased(), phased(workers=4, again=True)
+    assert many[0].index("build other") < many[0].index("eager plain")
+    assert sorted(one[0]) == sorted(many[0])
+    assert one[1] == many[1] and one[3] == many[3]
+
+
+@pytest.mark.parametrize("spoiled", ["a", "plain"])
+def test_what_could_not_be_prepared_is_left_to_who_times(phased: Any, spoiled: str) -> None:
+    _, given, _, rows = phased(spoiled)
+    facts = None if spoiled == "plain" else {"made": "facts plain"}
+    assert given[f"time {spoiled}"] == (facts, None)
+    assert given["time b"] == (facts, {"made": "build b"})
+    assert [row.status for row in rows] == ["ok"] * 6
+
+
+def test_what_is_in_the_table_is_not_prepared(phased: Any, tmp_path: Path) -> None:
+    phased()
+    lines = (tmp_path / measurements.TABLE).read_text().splitlines(keepends=True)
+    (tmp_path / measurements.TABLE).write_text("".join(lines[:3]))
+    log, *_ = phased()
+    assert log == ["facts plain", "build b", "time b", "facts other", "build other", "eager other", "time other"]
+    assert phased()[0] == []
+
+
+def test_a_few_programs_are_not_worth_other_processes(phased: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurements, "FEWEST_PREPARED", 5)
+    log, given, phases, rows = phased()
+    assert log == ["eager plain", "time plain", "time a", "time b", "eager other", "time other"]
+    assert set(given.values()) == {(None, None)} and len(rows) == 6
+    assert not any(phase.startswith("compiling") for phase in phases)
 
 
 def test_a_row_of_an_older_schema_is_read(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from leir.lowering import Executable, Resident, place, synchronise
-from stepTP.frontend import LoadedSource, Translation
+from stepTP.frontend import LoadedSource, translated
 from stepTP.verify.compare import same_bits
 from stepTP.verify.measure.timing import Clock, ClockName, Lapse, Unmeasured, WallClock
 from stepTP.verify.task import Target
@@ -46,6 +46,23 @@ class Rotation:
         if self.target == "cuda":
             synchronise("cuda")
             torch.cuda.synchronize()
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """Where a module takes the inputs of its program. `parameters`: name of the input, and path in the module;
+    `arguments`: names of the inputs that its tensors among the arguments are, in order."""
+
+    parameters: tuple[tuple[str, str], ...]
+    arguments: tuple[str, ...]
+
+
+def loaded_and_wiring(code: str, file: str) -> tuple[LoadedSource, Wiring]:
+    """A module, and where it takes inputs. Raises what translating raises."""
+    loaded, translation = translated(code, file)
+    # A tied weight's other paths lead to the same tensor.
+    parameters = tuple((name, translation.paths(name)[0]) for name in translation.constants)
+    return loaded, Wiring(parameters, translation.user_inputs)
 
 
 class EventClock:
@@ -100,7 +117,7 @@ def require_fresh_outputs(resident: Resident, inputs: Inputs, outputs: tuple[str
 
 
 def module_rotation(
-    loaded: LoadedSource, translation: Translation, sets: Sequence[Inputs], target: Target, *, compiled: bool = False
+    loaded: LoadedSource, wiring: Wiring, sets: Sequence[Inputs], target: Target, *, compiled: bool = False
 ) -> Rotation:
     """The source's own module, a copy a set, with the set's values as its parameters and arguments.
 
@@ -115,15 +132,14 @@ def module_rotation(
             module: Any = copy.deepcopy(loaded.module).to(device)
             parameters = module.named_parameters(remove_duplicate=False)
             own = dict(parameters) | dict(module.named_buffers(remove_duplicate=False))
-            for name in translation.constants:
-                path = translation.paths(name)[0]  # a tied weight's other paths lead to the same tensor
+            for name, path in wiring.parameters:
                 if path in own:
                     with torch.no_grad():
                         own[path].copy_(torch.from_numpy(np.ascontiguousarray(inputs[name])).reshape(own[path].shape))
             if compiled:
                 os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # a worker starts no processes of its own
                 module = torch.compile(module)
-            given = iter(translation.user_inputs)
+            given = iter(wiring.arguments)
             arguments = [
                 torch.tensor(inputs[next(given)], dtype=leaf.dtype, device=device).reshape(leaf.shape)
                 if isinstance(leaf, torch.Tensor)

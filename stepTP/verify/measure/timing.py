@@ -177,7 +177,6 @@ def _warm_up(runs: Callable[[int], Callable[[], None]], subject: Subject, plan: 
 def _no_collection() -> Iterator[None]:
     """Without Python's garbage collector, whose pauses are no part of a run."""
     was_enabled = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield
