@@ -102,6 +102,12 @@ def _expected() -> tuple[type[Exception], ...]:
 _UsageError: Any = typer.BadParameter.__base__  # of the command line itself; typer names it nowhere else
 
 _INTERRUPTED = 130  # Ctrl-C
+# What is left of a command that Ctrl-C stopped, by its name.
+_STOPPED = {
+    "build": "stopped; nothing is half-written, and the build goes on where it was when it is given again",
+    "measure": "stopped; the table of a run has what was timed, and the rest is timed when it is given again",
+    "minimise": "stopped; what is shown, if anything, is the smallest so far that fails",
+}
 
 # What to do about errors of the system, by number.
 _REMEDIES = {
@@ -144,7 +150,7 @@ def main() -> None:
     except _expected() as error:
         sys.exit(_say(str(error)))
     if code == _INTERRUPTED:
-        _say("stopped; nothing is half-written, and a build goes on where it was when it is given again")
+        _say(_STOPPED.get(next(iter(sys.argv[1:]), ""), "stopped; nothing is half-written"))
     sys.exit(code or 0)
 
 

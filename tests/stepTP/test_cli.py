@@ -151,6 +151,37 @@ def test_interruption_is_one_line(steptp: Steptp, monkeypatch: pytest.MonkeyPatc
     assert (code, out) == (130, "") and err.startswith("steptp: stopped") and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "stopped", "words"),
+    [
+        ("build", "stepTP.config.load_config", "the build goes on"),
+        ("measure", "stepTP.measurements.measure_run", "the table of a run has what was timed"),
+        ("minimise", "stepTP.minimise.search.Search.run", "the smallest so far"),
+    ],
+)
+def test_what_an_interruption_leaves_is_said_of_the_command(
+    steptp: Steptp, monkeypatch: pytest.MonkeyPatch, command: str, stopped: str, words: str, tmp_path: Path
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stopped, interrupted)
+    if command == "measure":
+        monkeypatch.setattr("stepTP.measurements.verified_as", lambda _, request: request)
+    overflow = tmp_path / "overflow.leir"
+    overflow.write_text("in A_{4};out C_{4};\nL^{4}_{i}[C_i=A_{i+1};]\n")
+    asked = {"build": tmp_path / "c.yaml", "measure": tmp_path, "minimise": overflow}
+    code, _, err = steptp(command, asked[command])
+    last = err.strip().splitlines()[-1]
+    assert code == 130 and last.startswith("steptp: stopped; ") and words in last
+    assert ("build" in last) == (command == "build")
+
+
+def test_a_file_needs_no_workers_to_be_measured(steptp: Steptp, double: Path) -> None:
+    assert "--workers" in steptp.fails("measure", double, "--workers", "2")
+    assert "--workers" in steptp.fails("measure", double, "--workers", "0")
+
+
 def test_check_goes_on_after_a_bad_program(steptp: Steptp, double: Path) -> None:
     assert "no such file" in steptp.fails("check", double, "none.leir")
 
