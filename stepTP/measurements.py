@@ -5,8 +5,8 @@
 A row is found by its id: source, subject, state, target, machine and sizes.
 
 One program is timed at a time, in a worker process that may die; the table's device is this process' alone. Two phases
-take turns. While nothing is timed, one worker a core prepares the programs of some sources (`stepTP.verify.measure
-.prepared`); while they are timed, no other process works. What could not be prepared, whoever times makes itself.
+take turns. While nothing is timed, one worker a core prepares programs (`stepTP.verify.measure.prepared`); while they
+are timed, no other process works. What could not be prepared, whoever times makes itself.
 
     prepare a chunk of sources  ->  time it, a program at a time  ->  prepare the next chunk  ...
 """
@@ -330,11 +330,11 @@ def measure_run(
         if begun is not None:
             begun.result()
         for chunk in _chunks(groups, preparers.workers if preparers else 1):
+            tell("compiling" if preparers else "timing")
             if request.sizes:
                 chunk = resized(preparers or timer, chunk, request.sizes)
             prepared: dict[str, Prepared] = {}
             if preparers is not None:
-                tell("compiling")
                 lacking = [found for group in chunk if (found := _lacking(*group, request, machine, known))]
                 prepared = prepare(preparers, lacking, request, machine)
             tell("timing")

@@ -1,6 +1,7 @@
 """What is made before the timing: the same as whoever times makes, and what is timed is what was given."""
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,9 @@ def build(leir: str) -> dict[str, Any]:
 def test_facts_of_a_source_arrive_bit_for_bit(code: str, leir: str) -> None:
     asked = payload(leir, code, leir)
     key = prepared.source_key(asked)
-    own, given = prepared.source_facts(key, None), prepared.prepare_source(asked)
+    own, given = prepared.source_facts(key, None), json.dumps(prepared.prepare_source(asked))
     prepared._FACTS.clear()
-    taken = prepared.source_facts(key, given)
+    taken = prepared.source_facts(key, json.loads(given))
     assert taken is not own and taken.wiring == own.wiring and (own.wiring is None) == (not code)
     assert taken.trials.names == own.trials.names and taken.trials.skipped == own.trials.skipped
     for one, other in zip(own.draws, taken.draws, strict=True):
