@@ -43,11 +43,7 @@ Parent = TypeVar("Parent", bound=Program | Loop | Guard)
 
 def body_of(node: Program | Stmt) -> tuple[Stmt, ...]:
     """The statements below a node; none below an equation or an allocation."""
-    match node:
-        case Program(body=body) | Loop(body=body) | Guard(body=body):
-            return body
-        case Equation() | Alloc():
-            return ()
+    return node.body if isinstance(node, Loop | Guard | Program) else ()
 
 
 def with_body(node: Parent, body: tuple[Stmt, ...]) -> Parent:
@@ -134,6 +130,17 @@ def _splice(program: Program, path: Path, new: tuple[Stmt, ...], removed: int) -
 
 def walk(node: Program | Stmt, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
     """Every statement below `node` with its path, in the order of the text. `path` is the path of `node`."""
+    if isinstance(node, Program) and not path:
+        return iter(_walked(node))
+    return _walk(node, path)
+
+
+@remembered
+def _walked(program: Program) -> tuple[tuple[Path, Stmt], ...]:
+    return tuple(_walk(program, ()))
+
+
+def _walk(node: Program | Stmt, path: Path) -> Iterator[tuple[Path, Stmt]]:
     waiting = [((*path, number), statement) for number, statement in enumerate(body_of(node))]
     waiting.reverse()
     while waiting:
@@ -177,10 +184,15 @@ def walk_with_enclosed(
 def enclosing(program: Program, path: Path) -> tuple[tuple[Path, Loop | Guard], ...]:
     """The loops and guards around the statement at `path`, from the outside in, with their paths."""
     result: list[tuple[Path, Loop | Guard]] = []
+    below = program.body
     for length in range(1, len(path)):
-        node = statement_at(program, path[:length])
+        number = path[length - 1]
+        if not 0 <= number < len(below):
+            raise LookupError(f"no statement at {path[:length]}")
+        node = below[number]
         assert isinstance(node, Loop | Guard)
         result.append((path[:length], node))
+        below = node.body
     return tuple(result)
 
 
@@ -270,20 +282,18 @@ def accesses(node: Program | Stmt | Expr) -> Iterator[Access]:
     """Every access in an expression or in a statement and below, subscripts included; targets too."""
     waiting: list[Program | Stmt | Expr] = [node]
     while waiting:
-        match waiting.pop():
-            case Access() as access:
-                yield access
-                waiting += access.indices[::-1]
-            case Integer() | Real() | Variable() | Alloc():
-                pass
-            case Equation(target, _, value):
-                waiting += (value, target)
-            case Loop() | Program() as holder:
-                waiting += holder.body[::-1]
-            case Guard(condition, body):
-                waiting += (*body[::-1], condition)
-            case other:
-                waiting += operands(other)[::-1]
+        part = waiting.pop()
+        if isinstance(part, Access):
+            yield part
+            waiting += part.indices[::-1]
+        elif isinstance(part, Equation):
+            waiting += (part.value, part.target)
+        elif isinstance(part, Loop | Program):
+            waiting += part.body[::-1]
+        elif isinstance(part, Guard):
+            waiting += (*part.body[::-1], part.condition)
+        elif not isinstance(part, Alloc):
+            waiting += operands(part)[::-1]
 
 
 def expression_at(program: Program, place: Place) -> Expr:
@@ -410,7 +420,15 @@ def with_dtypes(program: Program, dtypes: Mapping[DType, DType]) -> Program:
 
 def variables_of(expression: Expr) -> set[str]:
     """The loop variables that occur in an expression."""
-    return {e.name for _, e in walk_expression(expression) if isinstance(e, Variable)}
+    found: set[str] = set()
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Variable):
+            found.add(part.name)
+        else:
+            waiting += operands(part)
+    return found
 
 
 def tensors_read(statement: Stmt) -> tuple[str, ...]:

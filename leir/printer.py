@@ -73,6 +73,7 @@ def equation_text(equation: Stmt) -> str:
     return statement_text(equation).rstrip(";")
 
 
+@lru_cache(maxsize=8192)  # the same few are named in many a key and many a fact
 def expression_text(expression: Expr) -> str:
     """An expression's compact text."""
     return _Printer("compact", {}).expression(expression)

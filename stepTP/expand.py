@@ -7,7 +7,6 @@ and no strategy's draws depend on another's.
 
 import json
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any
 
 from leir.analysis import polynomials
@@ -16,7 +15,7 @@ from leir.parser import parse, parse_expression
 from leir.printer import to_text
 from leir.syntax import Program
 from stepTP.draw import digests
-from strategies.base import Applied, Refused, Strategy
+from strategies.base import Applied, Fact, Refused, Strategy
 from strategies.catalog import strategy
 from strategies.grid import Grid
 from strategies.index import LEVELS, modules
@@ -99,7 +98,7 @@ def tried(step: Strategy, program: Program) -> dict[str, Any]:
     try:
         applied = step.apply(program)
     except Refused as refused:
-        return {**shown, "facts": [asdict(fact) for fact in (*refused.held, refused.fact)]}
+        return {**shown, "facts": [_plain(fact) for fact in (*refused.held, refused.fact)]}
     return legal(step, applied)
 
 
@@ -110,7 +109,11 @@ def legal(step: Strategy, applied: Applied) -> dict[str, Any]:
         "level": step.level,
         "args": step.to_json()["args"],
         "bit_exact": applied.bit_exact,
-        "facts": [asdict(fact) for fact in applied.facts],
+        "facts": [_plain(fact) for fact in applied.facts],
         "leir": to_text(applied.program),
         "state_id": state_id(applied.program),
     }
+
+
+def _plain(fact: Fact) -> dict[str, Any]:
+    return {"name": fact.name, "holds": fact.holds, "evidence": fact.evidence}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from leir.analysis.algebra import Algebra
 from leir.analysis.intervals import Range
@@ -99,23 +100,38 @@ def kinds_of(program: Program) -> Kinds:
     return Kinds(dtypes(program))
 
 
-@remembered
 def places(program: Program) -> tuple[Place, ...]:
     """Where arithmetic stands in the values of equations, subscripts left out, in the order of the text."""
-    return tuple(
-        Place(path, within)
-        for path, node in walk(program)
-        if isinstance(node, Equation)
-        for within, expression in _computed(node.value, (1,))
-        if _computes_in(expression, kinds_of(program)) is not None
-    )
+    return tuple(_arithmetic(program))
 
 
-def _computed(expression: Expr, within: Path) -> Iterator[tuple[Path, Expr]]:
-    yield within, expression
+class _Arithmetic(NamedTuple):
+    """An arithmetic expression, the one around it and the equation's value that both are in, and its type."""
+
+    expression: Expr
+    parent: Expr | None
+    value: Expr
+    dtype: DType
+
+
+@remembered
+def _arithmetic(program: Program) -> dict[Place, _Arithmetic]:
+    kinds = kinds_of(program)
+    found: dict[Place, _Arithmetic] = {}
+    for path, node in walk(program):
+        if isinstance(node, Equation):
+            for within, expression, parent in _computed(node.value, (1,), None):
+                dtype = _computes_in(expression, kinds)
+                if dtype is not None:
+                    found[Place(path, within)] = _Arithmetic(expression, parent, node.value, dtype)
+    return found
+
+
+def _computed(expression: Expr, within: Path, parent: Expr | None) -> Iterator[tuple[Path, Expr, Expr | None]]:
+    yield within, expression, parent
     if not isinstance(expression, Access):
         for number, operand in enumerate(operands(expression)):
-            yield from _computed(operand, (*within, number))
+            yield from _computed(operand, (*within, number), expression)
 
 
 def _computes_in(expression: Expr, kinds: Kinds) -> DType | None:
@@ -130,12 +146,9 @@ def _computes_in(expression: Expr, kinds: Kinds) -> DType | None:
 
 def setting_at(program: Program, place: Place) -> Setting:
     """The expression at a place, which `why_not_arithmetic` has found to be one."""
-    chain = chain_to(program, place)
-    kinds = kinds_of(program)
-    dtype = _computes_in(chain[-1], kinds)
-    assert dtype is not None
-    around = chain[-2] if len(chain) > 1 else None
-    return Setting(program, place, chain[-1], around, chain[0], Algebra(kinds, dtype))
+    found = _arithmetic(program)[place]
+    algebra = Algebra(kinds_of(program), found.dtype)
+    return Setting(program, place, found.expression, found.parent, found.value, algebra)
 
 
 def chain_to(program: Program, place: Place) -> list[Expr]:
@@ -150,12 +163,12 @@ def chain_to(program: Program, place: Place) -> list[Expr]:
 
 def why_not_arithmetic(program: Program, place: Place) -> str:
     """Why nothing that arithmetic can rewrite stands at a place; empty if something does."""
+    if place in _arithmetic(program):
+        return ""
     chain = chain_to(program, place)
     if not chain:
         return f"no part of a value stands at {path_text(place.path)}, {path_text(place.within or ())}"
     text = expression_text(chain[-1])
     if any(isinstance(outer, Access) for outer in chain[:-1]):
         return f"{text} is part of a subscript"
-    if _computes_in(chain[-1], kinds_of(program)) is None:
-        return f"{text} is no sum, product or quotient"
-    return ""
+    return f"{text} is no sum, product or quotient"

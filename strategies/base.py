@@ -177,7 +177,7 @@ def flow_preserved(
     evidence = "every read and every output gets the value of the same write or fill as before"
     if because:
         evidence = f"{because}; every read and every output keeps its writer or fill"
-    if flow_difference(before, after, correspondence, removed=removed) is not None:
+    if unordered and flow_difference(before, after, correspondence, removed=removed) is not None:
         targets = [statement_at(after, path) for path in unordered]
         names = dict.fromkeys(s.target.tensor for s in targets if isinstance(s, Equation))
         evidence += f", up to the order of the terms of {listed(names)}"

@@ -4,6 +4,7 @@ Answers hold in the loops around the statement that asks, and are proved by `lei
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 from leir.analysis.definitions import Definitions, Opening, definitions_of, why_written_between
 from leir.analysis.matching import shape_of
@@ -48,6 +49,7 @@ def _by_shape(program: Program) -> _ByShape:
     return _ByShape(program)
 
 
+@lru_cache(maxsize=1024)  # asked for each part of an equation that reads the element
 def definition(program: Program, access: Access, at: Path) -> Expr | None:
     """What the one equation stores that writes an element which the statement at a path reads, in the loops there."""
     definitions = definitions_of(program)

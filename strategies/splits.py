@@ -95,11 +95,13 @@ class Split(Strategy):
                 if (value, arguments) in seen:
                     continue
                 seen.append((value, arguments))
+                found, _ = in_scope(program, path, part, value)
+                if found is None:
+                    continue
                 step = cls.model_validate(
                     {"path": path, "within": part.within, "value": expression_text(value), **arguments}
                 )
-                found, _ = in_scope(program, path, part, value)
-                if found is not None and not step.why_no_value(part, found) and step.use(program, part, found):
+                if not step.why_no_value(part, found) and step.use(program, part, found):
                     yield step
 
     def place_facts(self, part: Part) -> Iterator[Fact]:
@@ -270,7 +272,7 @@ def in_scope(program: Program, path: Path, part: Part, value: Expr) -> tuple[Exp
     return value, f"{text} can be read at {path_text(path)}, and computes in {part.dtype}"
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def _why_unreadable(program: Program, path: Path, value: Expr) -> str:
     """Why an equation cannot read a value as it is; empty if it can. The same values are tried for many a part."""
     text = expression_text(value)

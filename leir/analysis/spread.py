@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from leir.analysis.intervals import Range, largest_magnitude, least_magnitude
-from leir.analysis.types import Weak, computing_type, is_float, type_of
+from leir.analysis.types import Weak, computing_type, is_float
 from leir.analysis.values import Ranges
 from leir.syntax import Access, Binary, Call, Cast, Expr, Integer, Path, Real, Select, Unary, Variable
 
@@ -22,7 +22,7 @@ def spread_of(expression: Expr, found: Ranges, path: Path, within: frozenset[str
 
     `within`: tensors whose writes are being looked at.
     """
-    kind = type_of(expression, found.dtypes)
+    kind = found.kinds.of(expression)
     if isinstance(kind, Weak) or not is_float(kind):
         return 1.0
 

@@ -104,3 +104,22 @@ def test_lists_of_statements() -> None:
 def test_accesses_stand_outside_first_and_subscripts_count() -> None:
     gather = Access("A", (Access("D"),))
     assert list(edit.accesses(gather)) == [gather, Access("D")]
+
+
+def test_walks_of_a_program_are_each_from_its_first_statement_on() -> None:
+    program = random_program(3)
+    once, first = edit.walk(program), edit.walk(program)
+    assert next(first)[0] == (0,)
+    found = list(once)
+    assert [path for path, _ in found] == sorted(path for path, _ in found)
+    assert all(edit.statement_at(program, path) is statement for path, statement in found)
+    below = [((4, *path), statement) for path, statement in found]
+    assert list(edit.walk(program, (4,))) == below
+    assert list(edit.walk(program)) == found
+
+
+def test_what_surrounds_a_path_that_leads_nowhere() -> None:
+    program = parse("in A_4;out C_4;L^4_i[C_i=A_i;]")
+    with pytest.raises(LookupError, match=r"no statement at \(0, 3\)"):
+        edit.enclosing(program, (0, 3, 0))
+    assert edit.enclosing(program, (7,)) == ()

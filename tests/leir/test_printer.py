@@ -111,6 +111,12 @@ def test_floats_print_as_python_does() -> None:
     assert expression_text(Integer(2**63 - 1)) == "9223372036854775807"
 
 
+def test_a_text_is_that_of_its_own_expression_whatever_was_printed_before() -> None:
+    for number in (1, 1.0, 1, 1.0):
+        literal = Integer(number) if isinstance(number, int) else Real(number)
+        assert expression_text(literal) == str(number)
+
+
 def test_statements_print_alone() -> None:
     program = parse("in A_4;out C_4;L^4_i[C_i=A_i;]")
     assert statement_text(program.body[0]) == "L^4_i[C_i=A_i;]"
