@@ -45,6 +45,10 @@ def test_a_library_is_the_code_that_is_compiled_here() -> None:
     np.testing.assert_allclose(results[1]["C"], INPUTS["A"] @ INPUTS["W"], rtol=1e-4)
 
 
+def test_a_library_is_the_same_bytes_each_time() -> None:
+    assert compile_library(ROWS, "llvm") == compile_library(ROWS, "llvm")
+
+
 def test_libraries_of_several_programs_stand_side_by_side() -> None:
     """All call their function by the same name."""
     texts = [f"in A_8;out C_8;\nL^8_i[C_i=A_i*{n}.0;]\n" for n in range(1, 4)]
