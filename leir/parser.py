@@ -14,7 +14,6 @@ from lark import Token, Tree
 
 from leir.edit import storage
 from leir.grammar import ParseError, read_tree
-from leir.printed import LARGEST_INTEGER, printed_signature, printed_statements
 from leir.syntax import (
     DEPTH_LIMIT,
     Access,
@@ -44,6 +43,8 @@ from leir.syntax import (
     Variable,
     equation,
 )
+
+_LARGEST_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,6 @@ def _parse_lines(text: str) -> Program | None:
 
 @lru_cache(maxsize=256)
 def _signature_line(line: str) -> tuple[tuple[Declaration, ...], tuple[Declaration, ...]] | None:
-    printed = printed_signature(line)
-    if printed is not None:
-        return printed
     try:
         inputs, outputs = _trees(read_tree(line, "<line>", "signature", positions=False))
         builder = _Builder(line, "<line>", spans=False)
@@ -119,9 +117,6 @@ def _signature_line(line: str) -> tuple[tuple[Declaration, ...], tuple[Declarati
 
 @lru_cache(maxsize=2048)
 def _statement_line(line: str) -> tuple[Stmt, ...] | None:
-    printed = printed_statements(line)
-    if printed is not None:
-        return printed
     try:
         tree = read_tree(line, "<line>", "statements", positions=False)
         builder = _Builder(line, "<line>", spans=False)
@@ -193,7 +188,7 @@ class _Builder:
         return int(token)
 
     def integer(self, token: Token) -> int:
-        if len(token) > 19 or int(token) > LARGEST_INTEGER:
+        if len(token) > 19 or int(token) > _LARGEST_INTEGER:
             raise self.error(f"{token[:20]}{'...' if len(token) > 20 else ''} does not fit i64", token)
         return int(token)
 
