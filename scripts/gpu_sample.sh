@@ -20,7 +20,7 @@ out="${OUT:-runs/gpu_sample}"
 python="${PYTHON:-python3}"
 mkdir -p "$out"
 end=$((SECONDS + seconds))
-for limit in 40 150 400 2000; do
+for limit in 150 2000; do
   left=$((end - SECONDS))
   [ "$left" -gt 5 ] || break
   # 1: a program that could not be timed is in the table with the reason; 124: the time is up
