@@ -50,7 +50,7 @@ def place(executable: Executable, buffers: Mapping[str, Array]) -> Resident:
     """The program with copies of an array a parameter on its device. Raises BufferMismatch."""
     device = executable.device()
     passed = [as_passed(tensor, checked_buffer(tensor, buffers)) for tensor in executable.parameters]
-    tensors = tuple(tvm.runtime.tensor(np.ascontiguousarray(array), device) for array in passed)
+    tensors = tuple(tvm.runtime.tensor(np.asarray(array, order="C"), device) for array in passed)
     return Resident(executable, executable.module[executable.name], tensors)
 
 

@@ -88,6 +88,12 @@ def test_a_right_program_is_timed_and_verified() -> None:
     assert 0 < answer["roofline"]["fraction"] < 1
 
 
+def test_a_program_of_scalars_is_timed() -> None:
+    leir = "in A_8,S;out C;\nL^8_i[C+=A_i*S;]\n"
+    answer = task.time_program(payload(leir, source=leir))
+    assert (answer["status"], answer["message"]) == ("ok", "")
+
+
 def test_a_program_that_skips_work_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "compile_llvm", lambda _, **options: compile_llvm([parse(HALF)], **options))
     answer = task.time_program(payload(SPLIT))
