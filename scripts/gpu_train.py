@@ -66,7 +66,7 @@ def main() -> None:
         train_s=options.train, grpo_s=options.reinforce, stages=tuple(options.stages), pupil=options.pupil,
         size=options.size, questions=options.questions, batch_tokens=options.batch_tokens, longest=options.longest,
         most=options.most, states=options.states, samples=options.samples, programs=options.programs,
-        steps=options.steps, device=options.device, workers=options.workers,
+        shared=options.shared, steps=options.steps, device=options.device, workers=options.workers,
     )  # fmt: skip
     parts = read_parts(options.run, limit=options.rows, more=options.more)
     scorer = Scorer(options.workers, timeout_s=60.0)
@@ -82,6 +82,7 @@ def main() -> None:
         "held_out_families": parts.families, "held_out_programs": len({r.source.id for r in parts.held_out}),
         "questions": len(course.questions), "size": options.size, "device": options.device, "cores": os.cpu_count(),
         "decoding": "schema, greedy; samples: temperature 0.8", "train_s": options.train, "grpo_s": options.reinforce,
+        "shared": options.shared,
     }  # fmt: skip
     done = False
     try:
@@ -115,6 +116,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--states", type=int, default=32, help="of a round of GRPO")
     parser.add_argument("--samples", type=int, default=8, help="answers to each of them")
     parser.add_argument("--programs", type=int, default=96, help="whose states GRPO practises on")
+    parser.add_argument("--shared", action="store_true", help="answers of one strategy share what equality adds")
     parser.add_argument("--most", type=int, default=1000, help="tokens of an answer, at most")
     parser.add_argument("--workers", type=int, help="processes that score; one a core by default")
     parser.add_argument("--encoders", type=int, default=max(1, (os.cpu_count() or 2) - 2))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stepTP.recipe import RecipeError, adapters, exported, lines, load_recipe, require_training, settings
+from stepTP.rewards.shaping import Shaping
 from stepTP.rewards.trl import StepReward
 from stepTP.verify.scorer import Scorer
 
@@ -35,7 +36,7 @@ def main() -> None:
     with Scorer(recipe.reward.workers, recipe.reward.timeout_s) as scorer:
         trainer: Any = GRPOTrainer(
             model=options.model or recipe.model,
-            reward_funcs=StepReward(scorer=scorer),
+            reward_funcs=StepReward(Shaping(shared=recipe.reward.shared), scorer),
             args=settings(GRPOConfig, recipe, options.out),
             train_dataset=Dataset.from_list(questions),
             peft_config=adapters(recipe),

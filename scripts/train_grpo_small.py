@@ -23,6 +23,7 @@ from stepTP.learn.reinforcement import GrpoPlan, Reinforcement
 from stepTP.learn.training import Trainer, device_here
 from stepTP.learn.trial import CANNOT_LEARN, read_parts
 from stepTP.manifest import write_whole
+from stepTP.rewards.shaping import Shaping
 from stepTP.verify.scorer import Scorer
 
 
@@ -40,7 +41,7 @@ def main() -> None:
         automaton = Automaton(trainer.vocabulary, options.decoding, form.program, Seen(examples, trainer.vocabulary))
         plan = GrpoPlan(
             states=options.states, samples=options.samples, rate=options.rate, temperature=options.temperature,
-            timed=options.timed, most=options.most, seed=options.seed,
+            timed=options.timed, most=options.most, seed=options.seed, shaping=Shaping(shared=options.shared),
         )  # fmt: skip
         practice = parts.practice(None, options.seed, form.program)
         run = Reinforcement(trainer.model, trainer.vocabulary, automaton, practice, scorer, plan)
@@ -76,6 +77,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--states", type=int, default=32, help="a round")
     parser.add_argument("--samples", type=int, default=8, help="answers to each state")
     parser.add_argument("--timed", type=int, default=0, help="states a round whose answers are timed")
+    parser.add_argument("--shared", action="store_true", help="answers of one strategy share what equality adds")
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--most", type=int, default=320, help="tokens of an answer, at most")

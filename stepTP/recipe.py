@@ -28,10 +28,11 @@ class Lora(_Section):
 
 
 class Reward(_Section):
-    """Of GRPO: how many processes score answers, and the seconds of each part of it."""
+    """Of GRPO: how many processes score answers, the seconds of each part of it, and `shared` of the shaping."""
 
     workers: int | None = Field(default=None, ge=1)
     timeout_s: float = Field(default=60.0, gt=0)
+    shared: bool = False
 
 
 class Recipe(_Section):

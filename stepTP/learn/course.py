@@ -29,6 +29,7 @@ from stepTP.learn.training import CHECKPOINT, Plan, Trainer
 from stepTP.learn.trial import Parts, replies_of, vocabulary_of
 from stepTP.learn.vocabulary import Vocabulary
 from stepTP.records import StepRow
+from stepTP.rewards.shaping import Shaping
 from stepTP.verify.scorer import Scorer
 
 SHARES = {"reasoning": 0.4, "leir": 0.2, "shuffled": 0.2, "tir": 0.2}  # of the seconds of training
@@ -50,7 +51,8 @@ class Settings:
     """`train_s`, `grpo_s`: seconds of all decoders together, and of reinforcement. `pupil`: whom it reinforces.
 
     `questions`: states of held-out families; half as many of known families, and of states that were learnt.
-    `programs`: whose states reinforcement practises on: few enough that workers keep what they know of each.
+    `programs`: whose states reinforcement practises on: few enough that workers keep what they know of each. `shared`:
+    whether its answers share what equality adds.
     """
 
     train_s: float = 840.0
@@ -65,6 +67,7 @@ class Settings:
     states: int = 32
     samples: int = 8
     programs: int = 96
+    shared: bool = False
     steps: int | None = None
     device: str = "cuda"
     workers: int | None = None
@@ -271,7 +274,8 @@ class Course:
             raise ValueError(f"{self.folder}: no decoder to reinforce: train it first, or restore it")
         trainer = Trainer.load(self.folder / place, settings.device)
         automaton = Automaton(trainer.vocabulary, "schema", True)
-        plan = GrpoPlan(states=settings.states, samples=settings.samples, most=min(settings.most, MOST[settings.pupil]))
+        most, shaping = min(settings.most, MOST[settings.pupil]), Shaping(shared=settings.shared)
+        plan = GrpoPlan(states=settings.states, samples=settings.samples, most=most, shaping=shaping)
         run = Reinforcement(trainer.model, trainer.vocabulary, automaton, self.practice, self.scorer, plan)
         if place == "grpo":
             run.go_on(told.get("rounds", []), trainer.optimiser)

@@ -24,7 +24,7 @@ from stepTP.learn.examples import prompt_tokens, reply_text
 from stepTP.learn.model import Decoder
 from stepTP.learn.training import computing_on, optimiser
 from stepTP.learn.vocabulary import PAD, Vocabulary
-from stepTP.rewards.shaping import DEFAULT, Shaping, reward
+from stepTP.rewards.shaping import DEFAULT, Shaping, crowds, reward
 from stepTP.verify.report import ScoreReport
 
 _LAST = 3  # rounds that tell how long the next may take
@@ -185,9 +185,10 @@ class Reinforcement:
             for sample in samples:
                 key = (sample.question, sample.text)
                 sample.report = self._known.get((*key, measure), failed.get(key, sample.report))
-        for sample in samples:
-            if sample.report is not None and sample.report.error is None:
-                sample.reward = reward(sample.report, self.plan.shaping)
+        found = [(sample, sample.report) for sample in samples if sample.report and sample.report.error is None]
+        together = crowds([report for _, report in found], [sample.question for sample, _ in found])
+        for (sample, report), crowd in zip(found, together, strict=True):
+            sample.reward = reward(report, self.plan.shaping, crowd)
 
     def _compare(self, samples: list[_Sample]) -> list[_Sample]:
         """The samples whose group differs, each with its advantage: how many deviations it is above the group."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stepTP.rewards.shaping import DEFAULT, Shaping, reward
+from stepTP.rewards.shaping import DEFAULT, Shaping, crowds, reward
 from stepTP.rewards.tasks import task_data, text_of
 from stepTP.verify.scorer import Scorer, default_scorer
 
@@ -17,6 +17,7 @@ _LOG = logging.getLogger(__name__)
 class StepReward:
     """A reward function with settings of its own. Called as TRL calls them; other columns are not looked at.
 
+    A shaping that shares looks at the answers of one call: a trainer's groups, where it scores whole ones at a time.
     An answer that cannot be scored, through no fault of its own, has the reward None, which TRL leaves out of the
     loss, and a warning says why.
     """
@@ -41,10 +42,10 @@ class StepReward:
         ]
         reports = (self._scorer or default_scorer()).score_many(answered)
         rewards: list[float | None] = []
-        for report in reports:
+        for report, crowd in zip(reports, crowds(reports, state), strict=True):
             if report.error is not None:
                 _LOG.warning("an answer has no reward: %s: %s", report.error.kind, report.error.message)
-            rewards.append(None if report.error is not None else reward(report, self._shaping))
+            rewards.append(None if report.error is not None else reward(report, self._shaping, crowd))
         return rewards
 
 

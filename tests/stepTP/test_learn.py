@@ -34,6 +34,7 @@ from stepTP.learn.training import Plan, Trainer
 from stepTP.learn.trial import Parts, parts_of, replies_of, vocabulary_of
 from stepTP.learn.vocabulary import BEGIN, END, LEIR, THINK, Vocabulary, lexemes
 from stepTP.records import ProgramRow, Step, StepRow
+from stepTP.rewards.shaping import Shaping
 from stepTP.verify import Outcome, ScoreReport
 from strategies.catalog import parse_step
 from tests.stepTP.test_evaluate_metrics import report
@@ -535,6 +536,23 @@ def test_grpo_moves_towards_what_is_rewarded(
     assert max(h["reward"] for h in history) <= 1
     assert run.expected_s > 0
     assert run.run(seconds=0.0) == history  # a round that would not end in time is not begun
+
+
+@pytest.mark.slow
+def test_shared_rewards_move_less_where_all_answers_are_alike(
+    rows: list[StepRow], vocabulary: Vocabulary, trained: tuple[Trainer, list[Example]]
+) -> None:
+    questions = questions_of([rows[2]], {})
+    automaton = Automaton(vocabulary, "schema", True)
+    rounds: list[dict[str, Any]] = []
+    for shaping in (Shaping(), Shaping(shared=True)):
+        model = decoder(vocabulary)
+        model.load_state_dict(trained[0].model.state_dict())
+        plan = GrpoPlan(states=1, samples=48, updates=1, most=60, batch_tokens=2000, shaping=shaping)
+        rounds += Reinforcement(model, vocabulary, automaton, questions, Prefers("loop_unrolling"), plan).run(rounds=1)
+    (alone, shared), right = rounds, round(rounds[0]["equal"] * 48)
+    assert right > 1 and shared["equal"] == alone["equal"]
+    assert alone["reward"] - shared["reward"] == pytest.approx(0.4 * (right - 1) / 48, abs=1e-3)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stepTP.rewards import verifiers, verl
-from stepTP.rewards.shaping import Shaping, Unscored, reward
+from stepTP.rewards.shaping import Shaping, Unscored, crowds, reward
 from stepTP.rewards.tasks import columns_of, task_data, text_of
 from stepTP.rewards.trl import StepReward
 from stepTP.verify import Outcome, Problem, ScoreReport, Task
@@ -62,6 +62,30 @@ def test_weights_are_the_users_and_are_checked() -> None:
     for bad in ({"equal": -0.1}, {"equal": 0.9}, {"full_speedup": 1.0}, {"speed": float("nan")}):
         with pytest.raises(ValueError, match=r"weights|full_speedup"):
             Shaping(**bad)
+
+
+def test_what_equality_adds_is_shared_by_answers_of_one_strategy_to_one_state() -> None:
+    shared = Shaping(shared=True)
+    right, wrong = report(*ALL, strategy="loop_split"), report(*ALL[:5], equal=FAIL, strategy="loop_split")
+    other = report(*ALL, "speedup", strategy="apart", speedup_vs_state=8.0)
+    found = [right, wrong, right, other, right, ScoreReport(error=Problem(kind="pool", message="gone"))]
+    states = ["A", "A", "A", "A", "B", "A"]
+    assert crowds(found, states) == [2, 1, 2, 1, 1, 1]
+    assert [reward(one, shared, crowd) for one, crowd in zip(found[:5], [2, 1, 2, 1, 1], strict=True)] == pytest.approx(
+        [0.6, 0.4, 0.6, 1.0, 0.8]
+    )
+    assert reward(right, Shaping(), 2) == reward(right)
+    assert reward(right, shared, 1000) > reward(wrong, shared)  # right is worth more, whatever the crowd
+
+
+def test_trl_shares_within_a_call() -> None:
+    told = Told(*[report(*ALL, strategy="loop_split")] * 2)
+    columns = columns_of(TASK)
+    calls = [{name: [value, value + end] for name, value in columns.items()} for end in ("", " ")]
+    for call, expected in zip(calls, (0.6, 0.8), strict=True):
+        call["source"] = [columns["source"]] * 2
+        function = StepReward(Shaping(shared=True), told)  # pyright: ignore[reportArgumentType]
+        assert function(completions=["a", "b"], **call) == pytest.approx([expected] * 2)
 
 
 def test_an_error_is_no_reward() -> None:
