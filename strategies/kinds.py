@@ -8,7 +8,7 @@ from dataclasses import replace
 from leir.analysis.access import tensors
 from leir.analysis.dependence import Touch, carries_dependence, loop_number, touches_by_tensor
 from leir.analysis.kernels import axis_of
-from leir.edit import enclosing, replace_at, statement_at, walk_with
+from leir.edit import allocations_in, enclosing, replace_at, statement_at, walk_with
 from leir.names import substitute_each
 from leir.printer import header_text
 from leir.syntax import Equation, Guard, Kind, Loop, Path, Program, Variable
@@ -88,7 +88,7 @@ def _apart(program: Program, path: Path) -> str:
         parts.append(f"every access of {listed(named)} has {loop.variable} as the same subscript")
     if proved:
         parts.append(f"no two iterations of {loop.variable} touch one element of {listed(proved)} (integer sets)")
-    return "; ".join(parts)
+    return "; ".join(parts) or f"no iteration of {loop.variable} touches an element"
 
 
 def _live(names: list[str]) -> str:
@@ -113,7 +113,7 @@ def loop_terms(before: Program, after: Program, path: Path) -> dict[str, str]:
     """
     old, new = loop_at(before, path), loop_at(after, path)
     equations = [n for _, n in walk_with(old) if isinstance(n, Equation)]
-    targets = dict.fromkeys(node.target.tensor for node in equations)
+    count, noun = (len(equations), "equation") if equations else (len(allocations_in(old)), "declaration")
     result = {
         "path": path_text(path),
         "variable": old.variable,
@@ -123,10 +123,11 @@ def loop_terms(before: Program, after: Program, path: Path) -> dict[str, str]:
         "new_kind": WORDS[new.kind],
         "header": header_text(loops_of_nest(old)),
         "new_header": header_text(loops_of_nest(new)),
-        "targets": listed(targets),
-        "equations": "equation" if len(equations) == 1 else f"{len(equations)} equations",
-        "stay": "stay" if len(equations) > 1 else "stays",
+        "equations": noun if count == 1 else f"{count} {noun}s",
+        "stay": "stay" if count > 1 else "stays",
     }
+    if equations:
+        result["targets"] = listed(dict.fromkeys(node.target.tensor for node in equations))
     instances = instances_below(before, path)
     if instances and new.kind != "L":
         result["per_iteration"] = counted(instances // old.extent, "equation instance")

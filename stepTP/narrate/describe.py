@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from leir.edit import accesses, perfect_nest, variables_of, walk
+from leir.edit import accesses, allocations_in, perfect_nest, variables_of, walk
 from leir.printer import expression_text
 from leir.syntax import Alloc, Equation, Guard, Loop, Program, Stmt
 from strategies.base import counted, listed
@@ -13,9 +13,9 @@ _VERBS = {"+=": "sums", "*=": "multiplies", "max=": "takes the maximum of", "min
 
 def purpose(statement: Stmt) -> str:
     """What a top-level statement does: `takes the maximum of A_{i,j} over j into D`, with at most two equations."""
-    if isinstance(statement, Alloc):
-        return f"declares {statement.tensor}"
     found = list(_equations(statement, (), {}))
+    if not found:
+        return f"declares {listed(alloc.tensor for _, alloc in allocations_in(statement))}"
     shown = [_equation(equation, loops) for equation, loops in found[:2]]
     rest = len(found) - len(shown)
     if rest:

@@ -104,7 +104,7 @@ class PrecomputeIndices(Strategy):
                     for index in range(len(part.indices)):
                         place = (number, *within, index)
                         inner = part.indices[index]
-                        if inner not in seen and _is_dear(inner) and not any(accesses(inner)):
+                        if inner not in seen and _is_dear(inner) and _depends_on_loops_alone(inner):
                             seen.append(inner)
                             step = cls(path=path, within=place)
                             if step._times(program) > prod(step._table(program).shape):
@@ -124,7 +124,7 @@ class PrecomputeIndices(Strategy):
         does = "is written" if written else "is read"
         yield Fact("element-is-read", not written, f"{expression_text(chain[access - 1])} {does}")
         names = sorted(variables_of(index))
-        own = bool(names) and not isinstance(index, Variable) and not any(accesses(index)) and not _has_floats(index)
+        own = _depends_on_loops_alone(index) and not isinstance(index, Variable) and not _has_floats(index)
         evidence = (
             f"{found} is computed from {listed(names)} alone" if own else f"{found} is not computed from loops alone"
         )
@@ -277,6 +277,10 @@ def _map_reads(statement: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
 def _is_dear(expression: Expr) -> bool:
     operators = [part.op for _, part in walk_expression(expression) if isinstance(part, Binary)]
     return len(operators) > 1 or any(op in DIVISIONS for op in operators)
+
+
+def _depends_on_loops_alone(expression: Expr) -> bool:
+    return bool(variables_of(expression)) and not any(accesses(expression))
 
 
 def _has_floats(expression: Expr) -> bool:

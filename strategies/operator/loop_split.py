@@ -137,7 +137,7 @@ class LoopSplit(Gridded):
 def _bytes_of_pass(program: Program, path: Path, extent: int) -> tuple[int, int] | None:
     """Bytes that a loop's first iterations, as many as `extent`, read and write in one iteration of the loops around.
 
-    None where they cannot be counted exactly.
+    None where they cannot be counted exactly, or it touches nothing.
     """
     loop = statement_at(program, path)
     assert isinstance(loop, Loop)
@@ -151,7 +151,7 @@ def _bytes_of_pass(program: Program, path: Path, extent: int) -> tuple[int, int]
     if not all(one.elements.exact for each in traffic for one in each):
         return None
     read, written = (sum(one.bytes for one in each) for each in traffic)
-    return read, written
+    return (read, written) if read or written else None
 
 
 def _inner_name(program: Program, path: Path) -> str:

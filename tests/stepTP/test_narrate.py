@@ -23,7 +23,7 @@ from stepTP.narrate.part import Form, capitals
 from stepTP.narrate.recover import recover_step
 from stepTP.narrate.shorten import SHOWN, shortened, shortened_apart
 from stepTP.narrate.situation import bottleneck, state
-from stepTP.narrate.task import explain
+from stepTP.narrate.task import computed, explain
 from stepTP.narrate.variety import masked, variety
 from stepTP.records import FactRecord, Step, row_id
 from stepTP.tokens import count_tokens
@@ -42,6 +42,48 @@ L^{64,32,128}_{i,j,k}[D_{i,j}+=A_{i,k}*W_{k,j};]
 L^{64,32}_{i,j}[E_{i,j}=D_{i,j}+X_j;]
 L^{64,32}_{i,j}[C_{i,j}=max(E_{i,j},0.0);]
 """
+
+
+# nests of declarations alone, subscripts without variables, loops of one iteration and from elsewhere, scalars
+UNUSUAL = {
+    "declarations": """in A_{8,4};out C_{8,4};
+L^{8,4}_{i,j}[D_{i,j}=A_{i,j}+1.0;]
+L^8_i[S^{f32,l};]
+L^{2,4}_{i,j}(i*4+j<7)[G^{f32,l};H^{f32,l};]
+U^8_i[T^{f32,l};]
+B^8_{bx}[R^{f32,s}_8;]
+L^{8,4}_{i,j}[C_{i,j}=D_{i,j}*A_{i,j};]
+""",
+    "constant subscripts": """in A_{2,8,6};out C_{2,8,6};
+L^{2,8,6}_{i,j,k}[H_{i,j,k//2,k%2}=A_{i,j,k};]
+L^{2,8}_{i,j}[E_{i,j,0}=tanh(H_{i,j,0//2,0%2});]
+L^{2,8,5}_{i,j,k}[E_{i,j,k+1}=min(E_{i,j,k},tanh(H_{i,j,(k+1)//2,(k+1)%2}));]
+L^{2,8,6}_{i,j,k}[C_{i,j,k}=log(E_{i,j,k}*E_{i,j,k}+1.0);]
+""",
+    "constants alone": """in A_{4,6};out C_6;
+E_0=A_{2*1,3+1};
+E_1=A_{1,5//2}*2.0;
+L^6_j[C_j=E_{3//2}*A_{7%4,j}+E_{0*1};]
+""",
+    "one iteration": """in A_{1,8,1};out C_{1,8};
+L^{1,8,1}_{i,j,k}[D_{i,j}+=A_{i,j,k};]
+L^{1,1}_{i,k}[E_i=D_{i,k}*2.0;]
+L^{1,8}_{i,j}[C_{i,j}=D_{i,j}+E_i;]
+""",
+    "parts of an output": """in A_{10,9};out C_{10,9};
+L^{10,9}_{i,j}[C_{i,j}=A_{i,j};]
+L^{8,6}_{i=2,j=3}[D_{i,j}=A_{i,j}*A_{i-2,j-3};]
+L^{8,6}_{i=2,j=3}[C_{i,j}=D_{i,j}+1.0;]
+L^{2,1}_{i=1,j=8}[C_{i,j}=A_{i-1,j-1};]
+""",
+    "scalars": """in A_8,W;out C,D;
+L^8_i[S+=A_i;]
+L^8_i[T max=A_i;]
+C=S*W+T;
+E=exp(W-T);
+D=E*S+E;
+""",
+}
 
 
 def context_of(step: dict[str, Any]) -> Context:
@@ -248,6 +290,28 @@ def test_near_duplicates_are_found() -> None:
     assert (found["distinct_masked"], found["compared"], found["near_duplicates"]) == (2, 4, 1)
 
 
+@pytest.mark.parametrize("text", UNUSUAL.values(), ids=UNUSUAL)
+def test_every_form_can_be_told_of_unusual_programs(text: str) -> None:
+    steps = steps_of(text, per_strategy=2)
+    assert len({step["step"]["strategy"] for step in steps}) >= 5
+    for step in steps:
+        context = context_of(step)
+        for section in (state, bottleneck, choice, legality, change, effect):
+            for form in section(context):
+                said = " ".join(part.text for part in form)
+                assert ungrounded(said, step["before"], step["after"], computed(context)) == ()
+                assert not re.search(r"\b0 equations?\b|\.\.|: \.|, \.|None", said), said
+
+
+@pytest.mark.parametrize("call", ['loop_unrolling(path=(1), kind="unrolled")', 'loop_binding(path=(2), kind="by")',
+                                  "loop_split(path=(1), factor=2)", "dead_code_elimination(path=(2))"])  # fmt: skip
+def test_a_nest_of_declarations_is_explained(call: str) -> None:
+    step = one_step(UNUSUAL["declarations"], call)
+    for number in range(12):
+        reasoning = explain({**step, "id": f"{step['id']}{number}"})["reasoning"]
+        assert re.search(r"\bdeclares (?:S\b|G and H\b)", reasoning)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
@@ -273,6 +337,9 @@ def test_changed_lines_in_words(before: str, after: str, expected: str) -> None:
         ("L^8_i[S^{f32,l};L^4_j[S+=A_{i,j};]D_i=S;]", "sums A_{i,j} over j into S and sets D to S"),
         ("L^8_i[S=0.0;L^4_j[S+=A_{i,j};]D_i=S;]", "sets S to 0.0, sums A_{i,j} over j into S and has 1 more equation"),
         ("L^{8,4}_{i,j}[S max=A_{i,j};]", "takes the maximum of A_{i,j} over i and j into S"),
+        ("L^8_i[S^{f32,l};]", "declares S"),
+        ("L^8_i(i<4)[S^{f32,l}_2;L^4_j[T^{f32,l};]]", "declares S and T"),
+        ("S^{f32,g}_8;", "declares S"),
     ],
 )
 def test_what_a_nest_does(nest: str, expected: str) -> None:

@@ -57,6 +57,11 @@ L^4_i[L^8_j[D_{i,j}=A_{i,j}*2.0;]L^8_j[C_{i,j}=A_{i,j}+1.0;]]
 TWICE = """in A_{4,8};out C_{4,8};
 L^4_i[L^8_j[D_{i,j}=A_{i,j}*2.0;]L^8_j[E_{i,j}=A_{i,j}+1.0;]L^8_j[C_{i,j}=D_{i,j}+E_{i,j};]]
 """
+DECLARED = """in A_8;out C_8;
+L^8_i[S^{f32,l};]
+L^{8,4}_{i,j}[T^{f32,l};R^{f32,l};]
+L^8_i[C_i=A_i;]
+"""
 CASES = [
     (BOUNDED, 'exponential_split(path=(2,0,0), within=(1), value="F_{i,0}")',
      ["In the sum over j, exp(F_{i,0}-D_i)", "taking exp(F_{i,0}-D_i) out of the sum over j"], ["factorization"]),
@@ -70,6 +75,10 @@ CASES = [
     ("in A_{4,8},C_3;out E_{4,8};L^{4,8,3}_{i,j,k}(0<=j+k-1&&j+k-1<8)[E_{i,j}+=A_{i,j+k-1}*C_k;]",
      "precompute_indices(path=(0,0,0,0,0), within=(1,0,1))",
      ["is computed in up to 96 iterations, for a table of 24"], ["in 96"]),
+    (DECLARED, "loop_unrolling(path=(0))", ["beside its declaration", "8 copies of its declaration"], ["equation"]),
+    (DECLARED, 'loop_parallelization(path=(1), kind="parallel")',
+     ["the 2 declarations below stay as before", "no iteration of i touches an element"], ["equation", "Each element"]),
+    (DECLARED, "loop_split(path=(0), factor=2)", ["in one piece; in blocks of 2"], ["bytes"]),
     (LOGS, 'expand_log(path=(1,0), within=(1,0), identity="log-of-root", of="D_i", other="")',
      ["By log-of-root, log(sqrt(D_i)) is 0.5*log(D_i)."], ["leave", "among other operands", "taken out"]),
     (LOGS, 'logsimp(path=(1,0), within=(1), identity="log-of-quotient", of="log(sqrt(D_i))", other="log(1.0-D_i)")',
