@@ -27,7 +27,21 @@ def adopt_orphans() -> None:
 
 
 def children() -> list[int]:
-    """The processes whose parent is this one, ended ones that nobody waited for included."""
+    """The processes whose parent is this one, ended ones that nobody waited for included.
+
+    For a process of one thread, which alone waits for its children: the kernel's list is each thread's own, and lacks
+    none as long as none goes while it is read.
+    """
+    own = os.getpid()
+    try:
+        listed = Path(f"/proc/{own}/task/{own}/children").read_text()
+    except OSError:  # some kernels are built without
+        return children_among_all()
+    return [int(process) for process in listed.split()]
+
+
+def children_among_all() -> list[int]:
+    """The same from a look at every process, which takes milliseconds for each hundred."""
     own = str(os.getpid())
     found: list[int] = []
     for folder in Path("/proc").iterdir():

@@ -353,3 +353,37 @@ def test_a_killed_worker_takes_its_orphans_along(mark: str) -> None:
         assert len(marked(mark)) == 2  # the nursery and this worker
         assert is_alive(worker)
     assert wait_until_dead([worker]) == []
+
+
+CHILDREN = """
+import os, subprocess
+from stepTP.verify import kernel
+kernel.adopt_orphans()
+started = [subprocess.Popen(["sleep", "60"], start_new_session=apart) for apart in (False, True)]
+orphan = int(subprocess.check_output("sleep 60 >/dev/null & echo $!", shell=True))
+ended = os.fork() or os._exit(0)
+os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
+expected = sorted([*(process.pid for process in started), orphan, ended])
+try:
+    assert sorted(kernel.children()) == expected, "listed"
+    assert sorted(kernel.children_among_all()) == expected, "looked for"
+    read = kernel.Path.read_text
+    def unlisted(self):
+        if self.name == "children":
+            raise FileNotFoundError
+        return read(self)
+    kernel.Path.read_text = unlisted
+    assert sorted(kernel.children()) == expected, "where the kernel has no list"
+finally:
+    for process in expected:
+        os.kill(process, 9)
+assert len(kernel.children()) == 4, "killed"
+while expected:
+    expected.remove(os.wait()[0])
+    assert sorted(kernel.children()) == expected, "waited for"
+"""
+
+
+def test_children_are_found_however_they_came_and_went() -> None:
+    """Of the group and of a session of their own, adopted, ended; from the kernel's list and without one."""
+    subprocess.run([sys.executable, "-c", CHILDREN], check=True, timeout=60)
