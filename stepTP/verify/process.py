@@ -141,8 +141,9 @@ class WorkerProcess:
                 return message
             if ended:
                 raise self._ended(begun)
-            late = time.monotonic() > deadline  # asked before the last look at the pipes: we may be who is late
-            ready = [descriptor for descriptor, _ in poll.poll(0 if late else _TICK_S * 1000)]
+            left_s = deadline - time.monotonic()
+            late = left_s <= 0  # asked before the last look at the pipes: we may be who is late
+            ready = [descriptor for descriptor, _ in poll.poll(max(0.0, min(left_s, _TICK_S)) * 1000)]
             if self._errors in ready and not self._hear_errors():
                 poll.unregister(self._errors)
             if self._replies in ready:
