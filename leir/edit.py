@@ -71,6 +71,12 @@ def statements_at(program: Program, path: Path) -> tuple[Stmt, ...]:
     return body_of(statement_at(program, path)) if path else program.body
 
 
+def computes_beside(program: Program, path: Path) -> bool:
+    """Whether the list that holds the statement at `path` has an equation beside it, at any depth."""
+    others = (other for number, other in enumerate(statements_at(program, path[:-1])) if number != path[-1])
+    return any(isinstance(node, Equation) for other in others for _, node in walk_with(other))
+
+
 def has_statement(program: Program, path: Path) -> bool:
     """Whether the program has a statement at the path."""
     try:

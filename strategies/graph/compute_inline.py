@@ -3,8 +3,8 @@
     Before    K^{n}_{x}[T_{x}=f(x);] ...T_{e}...
     After     ...f(e)...
 
-Every read is replaced, and the declaration goes too. Where storing rounds or converts the value, the expression is
-wrapped in `cast`, so that readers find what they found.
+Every read is replaced, and the declaration goes too, as does a nest in which nothing but declarations is left. Where
+storing rounds or converts the value, the expression is wrapped in `cast`, so that readers find what they found.
 
 Legal when: one equation writes the temporary, each element at most once in a lifetime, and no accumulation; the
 subscripts give each loop variable that its value uses (alone with an added constant, as a digit of `i*8+j`, or by
@@ -37,6 +37,7 @@ from leir.analysis.reduction import writes_apart
 from leir.analysis.types import INTEGERS, Weak, integer_range, is_integer, promote, type_of
 from leir.edit import (
     accesses,
+    computes_beside,
     dtypes,
     enclosing,
     expressions,
@@ -46,7 +47,6 @@ from leir.edit import (
     map_statement,
     replace_at,
     statement_at,
-    statements_at,
     variables_of,
     walk,
 )
@@ -95,7 +95,7 @@ class ComputeInline(Strategy):
         "The value is computed {often}. Since no operand changes in between, every bit stays.",
         "In {places} the value is computed that one statement computed for all; no bit of a result changes.",
         "{tensor} is no longer stored and loaded, {bytes} in all; each read computes instead, to the same bits.",
-        "The program has one tensor less, {tensor}, and no result changes by a bit.",
+        "The program has {fewer}, {tensor}, and no result changes by a bit.",
     )
 
     tensor: str
@@ -137,7 +137,7 @@ class ComputeInline(Strategy):
     def rewrite(self, program: Program) -> Program:
         inlining = _Inlining(program, self.tensor)
         holder = inlining.path
-        while len(holder) > 1 and len(statements_at(program, holder[:-1])) == 1:
+        while len(holder) > 1 and not computes_beside(program, holder):
             holder = holder[:-1]
         after = replace_at(program, holder)
         alloc = inlining.tensor.alloc  # ahead of the equation, so that its path is still the same
@@ -176,7 +176,8 @@ class ComputeInline(Strategy):
             old = iterations_around(before, inlining.path)
             new = sum(iterations_around(before, path) for path in reads)
             result["often"] = "as often as before" if new == old else f"up to {new} times instead of {old}"
-        del after
+        if len(tensors(before)) - len(tensors(after)) == 1:
+            result["fewer"] = "one tensor less"
         return result
 
 

@@ -3,8 +3,8 @@
     Before    K^{n}_{x}[T_{x}=e;] ...
     After     ...
 
-A declaration that is no longer used after the step stays, and goes by a step of its own. A statement that is alone in
-its list goes with what holds it: the path is then that of the holder.
+A declaration that is no longer used after the step stays, and goes by a step of its own. A statement beside which its
+list computes nothing goes with what holds it: the path is then that of the holder.
 
 Legal when: no read that stays, and no output, gets a value that the statement writes, nor another fill than before.
 That holds for a temporary that is read nowhere else, and for values that are overwritten before they are read.
@@ -23,6 +23,7 @@ from leir.analysis.access import tensors
 from leir.analysis.flow import Origin
 from leir.edit import (
     accesses,
+    computes_beside,
     enclosing,
     equation_paths,
     expressions,
@@ -93,7 +94,7 @@ class DeadCodeElimination(Strategy):
     def candidates(cls, program: Program) -> Iterator["DeadCodeElimination"]:
         used = {access.tensor for access in accesses(program)}
         for path, node in walk(program):
-            if len(statements_at(program, path[:-1])) == 1:
+            if not computes_beside(program, path):
                 continue
             if isinstance(node, Alloc):
                 if node.tensor not in used:
@@ -106,8 +107,11 @@ class DeadCodeElimination(Strategy):
         yield Fact("path-is-a-statement", node is not None, describe_at(program, self.path))
         assert node is not None
         siblings = len(statements_at(program, self.path[:-1]))
+        filled = computes_beside(program, self.path)
         evidence = f"the list that holds {path_text(self.path)} has {counted(siblings, 'statement')}"
-        yield Fact("list-stays-filled", siblings > 1, evidence)
+        if siblings > 1 and not filled:
+            evidence += f", and none computes beside {path_text(self.path)}"
+        yield Fact("list-stays-filled", filled, evidence)
         if isinstance(node, Alloc):
             uses = sum(access.tensor == node.tensor for access in accesses(program))
             times = "never" if uses == 0 else f"in {counted(uses, 'place')}"
