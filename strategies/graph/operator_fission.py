@@ -35,9 +35,10 @@ from leir.edit import (
     tensors_read,
     tensors_written,
     walk,
+    walk_with,
 )
 from leir.printer import header_text
-from leir.syntax import Alloc, Guard, Loop, Path, Program, Stmt
+from leir.syntax import Alloc, Equation, Guard, Loop, Path, Program, Stmt
 from strategies.base import (
     BitExact,
     Fact,
@@ -111,7 +112,7 @@ class OperatorFission(Strategy):
             levels = perfect_nest(node)
             body = levels[-1][1].body
             for at in range(1, len(body)):
-                if not isinstance(body[at - 1], Alloc) and _computes(body[at:]):
+                if not isinstance(body[at - 1], Alloc) and _computing(body[:at]) and _computing(body[at:]):
                     yield cls(path=path, depth=len(levels), at=at)
 
     def facts(self, program: Program) -> Iterator[Fact]:
@@ -126,7 +127,7 @@ class OperatorFission(Strategy):
         yield Fact("header-is-perfect", len(levels) >= self.depth, evidence)
         body = levels[self.depth - 1].body
         first, second = body[: self.at], body[self.at :]
-        counts = [sum(not isinstance(s, Alloc) for s in part) for part in (first, second)]
+        counts = [_computing(part) for part in (first, second)]
         evidence = f"{counted(counts[0], 'statement')} before the cut and {counts[1]} after it, declarations aside"
         yield Fact("both-parts-compute", min(counts) > 0, evidence)
         crossing = [s.tensor for s in first if isinstance(s, Alloc) and _uses(first, s) and _uses(second, s)]
@@ -196,8 +197,9 @@ def _extents(levels: list[Loop | Guard]) -> list[int]:
     return [level.extent for level in levels if isinstance(level, Loop)]
 
 
-def _computes(statements: tuple[Stmt, ...]) -> bool:
-    return any(not isinstance(statement, Alloc) for statement in statements)
+def _computing(statements: tuple[Stmt, ...]) -> int:
+    """How many of the statements have an equation."""
+    return sum(any(isinstance(node, Equation) for _, node in walk_with(statement)) for statement in statements)
 
 
 def _uses(statements: tuple[Stmt, ...], alloc: Alloc) -> bool:
