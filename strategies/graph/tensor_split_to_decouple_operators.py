@@ -105,7 +105,7 @@ class TensorSplitToDecoupleOperators(Gridded):
         "Neither part waits for the other, and no work is done twice: {runs} runs before, as many after. {bits}",
         "{target} is put together from parts now, and the two operators write {entry} and {other_entry}. {bits}",
         "Neither part waits for the other. What they cost is the copies around them. {bits}",
-        "A part of {largest} iterations needs less room for its operands than all {iterations} do. {bits}",
+        "A part of {largest_runs} needs less room for its operands than all {iterations} do. {bits}",
         "The two nests can take different ways from here: other orders, tiles or bindings. {bits}",
     )
 
@@ -218,7 +218,8 @@ class TensorSplitToDecoupleOperators(Gridded):
         if not guarded and not any(isinstance(level, Guard) for level in outside):
             runs = iterations_around(before, self.path) * prod(one.extent for one in work.loops)
             result["runs"] = result["iterations"] = str(runs)
-            result["largest"] = str(runs // loop.extent * max(self.at, loop.extent - self.at))
+            largest = runs // loop.extent * max(self.at, loop.extent - self.at)
+            result["largest"], result["largest_runs"] = str(largest), counted(largest, "iteration")
             result["copied"] = str(sum(prod(shape) for _, _, shape in cut.new))
         del after
         return result

@@ -124,7 +124,7 @@ class SetStorageLayout(Gridded):
             "shape": shape_text(old.shape),
             "map": layout.map_text(),
         }
-        if old.shape == new.shape:
+        if shape_text(old.shape) == shape_text(new.shape):
             result["same_shape"] = shape_text(old.shape)
         else:
             result["new_shape"] = shape_text(new.shape)

@@ -25,7 +25,7 @@ from typing import ClassVar
 from leir.edit import expressions, map_statement, replace_at, statement_at, walk, walk_expression, walk_with
 from leir.printer import expression_text, header_text
 from leir.syntax import Binary, Expr, Integer, Loop, Path, Program, Stmt, Variable
-from strategies.base import BitExact, Fact, Level, Strategy, describe, path_text
+from strategies.base import BitExact, Fact, Level, Strategy, counted, describe, path_text
 from strategies.blocks import block_index
 from strategies.kinds import independence
 from strategies.openings import a_loop
@@ -37,7 +37,7 @@ class LoopFusion(Strategy):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Loops {outer} and {inner} at {path} are the two parts of one index, {index}: one loop can run over it whole.",
-        "Loop {outer} at {path} has {outer_extent} iterations and {inner}, directly below, {inner_extent}: one loop of "
+        "Loop {outer} at {path} has {outer_runs} and {inner}, directly below, {inner_extent}: one loop of "
         "{extent} can be split in blocks of other sizes.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -47,8 +47,7 @@ class LoopFusion(Strategy):
         "{header} becomes {new_header}; {nothing} below needs {outer} or {inner}, so the body stays as it is.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The {extent} iterations run in the order they had, so every result keeps its bits. One loop is started where "
-        "{starts} were.",
+        "{order}, so every result keeps its bits. One loop is started where {starts} were.",
         "Nothing is computed in another order, and no bit changes. Where {quotient} and {remainder} stand, the "
         "subscripts pay for a division and a remainder by {inner_extent}.",
     )
@@ -105,13 +104,16 @@ class LoopFusion(Strategy):
             "path": path_text(self.path),
             "outer": outer.variable,
             "inner": inner.variable,
-            "outer_extent": str(outer.extent),
+            "outer_runs": counted(outer.extent, "iteration"),
             "inner_extent": str(inner.extent),
             "extent": str(fused.extent),
+            "order": "The one iteration runs as it did",
             "header": header_text((outer, inner)),
             "new_header": header_text((fused,)),
             "starts": str(outer.extent + 1),
         }
+        if fused.extent > 1:
+            result["order"] = f"The {fused.extent} iterations run in the order they had"
         index = block_index(outer, inner.extent, inner.variable)
         if outer.first == 0 and index in used:
             return {**result, "index": expression_text(index), "fused": fused.variable}

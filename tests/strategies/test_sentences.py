@@ -62,6 +62,12 @@ L^8_i[S^{f32,l};]
 L^{8,4}_{i,j}[T^{f32,l};R^{f32,l};]
 L^8_i[C_i=A_i;]
 """
+ONES = """in A_{1,1,8};out C_{1,8};
+L^{1,1}_{i,j}[D_{i,j}=A_{i,j,0};]
+L^{1,8}_{i,j}[E_{i,j}=A_{i,0,j};]
+L^{1,8}_{i,j}[C_{i,j}=E_{i,j}*D_{i,0};]
+L^2_i[C_{0,i}=D_{0,0};]
+"""
 CASES = [
     (BOUNDED, 'exponential_split(path=(2,0,0), within=(1), value="F_{i,0}")',
      ["In the sum over j, exp(F_{i,0}-D_i)", "taking exp(F_{i,0}-D_i) out of the sum over j"], ["factorization"]),
@@ -79,6 +85,12 @@ CASES = [
     (DECLARED, 'loop_parallelization(path=(1), kind="parallel")',
      ["the 2 declarations below stay as before", "no iteration of i touches an element"], ["equation", "Each element"]),
     (DECLARED, "loop_split(path=(0), factor=2)", ["in one piece; in blocks of 2"], ["bytes"]),
+    (ONES, "loop_fusion(path=(0))", ["has 1 iteration and j", "The one iteration runs as it did"], ["1 iterations"]),
+    (ONES, "loop_fusion(path=(1))", ["has 1 iteration and j", "The 8 iterations run in the order"], ["1 iterations"]),
+    (ONES, 'set_storage_layout(tensor="E", op="swap", axis=0, by=1)', ["E keeps 8 elements, in another layout"],
+     ["goes from"]),
+    (ONES, 'tensor_split_to_decouple_operators(path=(3), axis="i", at=1)', ["A part of 1 iteration needs less room"],
+     ["1 iterations"]),
     (LOGS, 'expand_log(path=(1,0), within=(1,0), identity="log-of-root", of="D_i", other="")',
      ["By log-of-root, log(sqrt(D_i)) is 0.5*log(D_i)."], ["leave", "among other operands", "taken out"]),
     (LOGS, 'logsimp(path=(1,0), within=(1), identity="log-of-quotient", of="log(sqrt(D_i))", other="log(1.0-D_i)")',
