@@ -125,6 +125,25 @@ def evaluations(program: Program, place: Place) -> int | None:
     return iterations_around(program, place.path)
 
 
+def saving_terms(before: int, after: int) -> dict[str, str]:
+    """Terms of how often a part is evaluated before and after, and of how many evaluations that saves."""
+    saved, one, save_one = before - after, after == 1, before - after == 1
+    return {
+        "times_before": str(before),
+        "times_after": str(after),
+        "often": f"once instead of {before} times" if one else f"{after} times instead of {before}",
+        "enough": "1 is enough" if one else f"{after} are enough",
+        "values_after": counted(after, "value"),
+        "evaluations_after": counted(after, "evaluation"),
+        "remain": "remains" if one else "remain",
+        "saved": str(saved),
+        "evaluations_saved": counted(saved, "evaluation"),
+        "are": "is" if save_one else "are",
+        "find": "finds" if save_one else "find",
+        "repeat": "repeats" if save_one else "repeat",
+    }
+
+
 def part_at(program: Program, path: Path, within: Path, before: int) -> Part:
     """The part at a place, as a nest right before the statement `before` steps down the path would compute it.
 

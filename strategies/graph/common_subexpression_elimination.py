@@ -57,7 +57,7 @@ from strategies.base import (
     path_text,
 )
 from strategies.grid import DEFAULT, Grid
-from strategies.parts import OfPart, Part, conditions_of, evaluations, part_at, why_no_part, with_nest_of
+from strategies.parts import OfPart, Part, conditions_of, evaluations, part_at, saving_terms, why_no_part, with_nest_of
 
 
 class CommonSubexpressionElimination(OfPart, Gridded):
@@ -65,13 +65,13 @@ class CommonSubexpressionElimination(OfPart, Gridded):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{value} is computed {times_before} times in {places}, where {times_after} are enough: nothing writes "
+        "{value} is computed {times_before} times in {places}, where {enough}: nothing writes "
         "{any_operand} from the first of them to the last.",
         "The equations at {paths} compute one thing, {value}, from operands that stay as they are meanwhile.",
         "{value} at {path} comes again at {other}. No operand of it changes on the way, so one result serves both.",
         "What {path} computes as {value}, {other} spells {spelled}: in its own loops, the same value.",
         "{operands} are what {value} depends on, and they hold still while {places} compute it: {saved} of the "
-        "{times_before} evaluations find what an earlier one found.",
+        "{times_before} evaluations {find} what an earlier one found.",
         "One equation, at {here}, works out {value} more than once, in {places}.",
         "Among the expressions that occur more than once is {value}: at {paths}, each time with the same operands.",
         "{value}, which {path} computes, is needed in {places}, with the same operands each time.",
@@ -90,16 +90,16 @@ class CommonSubexpressionElimination(OfPart, Gridded):
         "The step adds {entry}={value} at {new} and puts {reads} where the value was computed, in {places}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "It is computed {times_after} times instead of {times_before}, for {bytes} of storage. {tensor} has the type "
-        "that it is computed in, {dtype}: no rounding is added, every bit stays.",
+        "It is computed {often}, for {bytes} of storage. {tensor} has the type that it is computed in, {dtype}: no "
+        "rounding is added, every bit stays.",
         "{tensor} takes {bytes} and is read in {places}. It has the type of the computation, {dtype}, so every bit "
         "stays.",
         "{places} share one computation; the price is a store, a load in each, and {bytes}. Stored as {dtype}, the "
         "value keeps every bit.",
-        "{saved} evaluations are saved and {bytes} are spent. No place sees another value than before.",
+        "{evaluations_saved} {are} saved and {bytes} are spent. No place sees another value than before.",
         "{value} is worked out once, by a statement that can be tiled or bound by itself; the others load {tensor}, "
         "which is {dtype} as the computation was. All results keep their bits.",
-        "Of {times_before} evaluations, {times_after} remain; {tensor} holds their results in {bytes}, unrounded.",
+        "Of {times_before} evaluations, {times_after} {remain}; {tensor} holds their results in {bytes}, unrounded.",
         "Loads of {tensor} replace arithmetic in {places}. Its {bytes} are traffic that was not there before; that "
         "pays where {value} costs more than a load. The results are the same bits.",
         "Since {tensor} is stored in {dtype}, the type in which {value} is computed, each of the {places} gets what it "
@@ -174,8 +174,7 @@ class CommonSubexpressionElimination(OfPart, Gridded):
         own = prod(loop.extent for loop in part.loops)
         sure = [count for count in times if count is not None]
         if len(sure) == len(times) and own < sum(sure):
-            result["times_before"], result["times_after"] = str(sum(sure)), str(own)
-            result["saved"] = str(sum(sure) - own)
+            result |= saving_terms(sum(sure), own)
         return result
 
     def _found(self, program: Program) -> "tuple[Part, list[_Occurrence]]":

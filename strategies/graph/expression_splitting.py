@@ -40,7 +40,7 @@ from strategies.base import (
     Level,
     listed,
 )
-from strategies.parts import OfPart, evaluations, part_at, why_no_part, with_nest_of
+from strategies.parts import OfPart, evaluations, part_at, saving_terms, why_no_part, with_nest_of
 
 
 class ExpressionSplitting(OfPart):
@@ -48,10 +48,10 @@ class ExpressionSplitting(OfPart):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{value} at {path} is computed {times_before} times, though it takes no more than {times_after} values.",
-        "{value} does not change with {fixed_loops}: ahead of {before} it takes {times_after} evaluations, at "
+        "{value} at {path} is computed {times_before} times, though it takes no more than {values_after}.",
+        "{value} does not change with {fixed_loops}: ahead of {before} it takes {evaluations_after}, at "
         "{path} it takes {times_before}.",
-        "Of the {times_before} evaluations of {value} at {path}, {saved} repeat what another one has found.",
+        "Of the {times_before} evaluations of {value} at {path}, {saved} {repeat} what another one has found.",
         "Within the equation at {path}, {value} can be set apart: its operands are the same ahead of {before}.",
         "{operands} are all that {value} reads, and they have their values ahead of {before} already.",
         "Set apart, {value} runs over {header} alone, in a nest that can be ordered, tiled and bound by itself.",
@@ -71,17 +71,17 @@ class ExpressionSplitting(OfPart):
         "One equation becomes two: {entry}={value} at {new}, and the old one, which reads it.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The part is computed {times_after} times instead of {times_before}, for {bytes} of storage. {tensor} has "
-        "the type that the part is computed in, {dtype}: no rounding is added, every bit stays.",
+        "The part is computed {often}, for {bytes} of storage. {tensor} has the type that the part is computed in, "
+        "{dtype}: no rounding is added, every bit stays.",
         "{tensor} takes {bytes}. It has the type that the part is computed in, {dtype}: no rounding is added, every"
         " bit stays.",
-        "{saved} evaluations are saved, and {bytes} are spent on {tensor}. The bits of all results are the same.",
+        "{evaluations_saved} {are} saved, and {bytes} are spent on {tensor}. The bits of all results are the same.",
         "{tensor} is stored once and loaded where {value} was computed: {bytes} of {dtype}, unrounded, so that "
         "every bit stays.",
         "The value is computed by a statement that can be tiled or bound by itself. Stored as {dtype}, it keeps "
         "every bit.",
         "No place sees another value than before, bit for bit; the price is {bytes}, a store and a load.",
-        "A store and a load of {bytes} are added, and {times_after} evaluations of {value} remain; all bits stay.",
+        "A store and a load of {bytes} are added, and {evaluations_after} of {value} {remain}; all bits stay.",
         "What {value} was is {tensor} from now on, for this equation and, after further steps, for others. No bit "
         "changes.",
     )
@@ -111,7 +111,7 @@ class ExpressionSplitting(OfPart):
         result = self.terms_of_part(before, part)
         times, own = evaluations(before, Place(self.path, self.within)), prod(loop.extent for loop in part.loops)
         if times is not None and own < times:
-            result |= {"times_before": str(times), "times_after": str(own), "saved": str(times - own)}
+            result |= saving_terms(times, own)
             named = {loop.variable for loop in part.loops}
             loops = loops_around(before, self.path)
             result["fixed_loops"] = listed(loop.variable for loop in loops if loop.variable not in named)

@@ -68,6 +68,12 @@ L^{1,8}_{i,j}[E_{i,j}=A_{i,0,j};]
 L^{1,8}_{i,j}[C_{i,j}=E_{i,j}*D_{i,0};]
 L^2_i[C_{0,i}=D_{0,0};]
 """
+SCALARS = """in A_8,X;out C_8,D;
+F=X*X;
+D=exp(F*X)*2.0;
+E=exp(F*X)*3.0;
+L^8_i[C_i=A_i*exp(F*X)+E;]
+"""
 CASES = [
     (BOUNDED, 'exponential_split(path=(2,0,0), within=(1), value="F_{i,0}")',
      ["In the sum over j, exp(F_{i,0}-D_i)", "taking exp(F_{i,0}-D_i) out of the sum over j"], ["factorization"]),
@@ -91,6 +97,12 @@ CASES = [
      ["goes from"]),
     (ONES, 'tensor_split_to_decouple_operators(path=(3), axis="i", at=1)', ["A part of 1 iteration needs less room"],
      ["1 iterations"]),
+    (SCALARS, "expression_splitting(path=(3,0), within=(1,0,1), before=1)",
+     ["takes no more than 1 value.", "is computed once instead of 8 times", "7 evaluations are saved",
+      "1 evaluation of exp(F*X) remains"], ["1 evaluations", "1 times"]),
+    (SCALARS, "common_subexpression_elimination(path=(1), within=(1,0), before=1, places=2)",
+     ["where 1 is enough", "1 of the 2 evaluations finds", "1 evaluation is saved", "Of 2 evaluations, 1 remains"],
+     ["1 evaluations", "1 times"]),
     (LOGS, 'expand_log(path=(1,0), within=(1,0), identity="log-of-root", of="D_i", other="")',
      ["By log-of-root, log(sqrt(D_i)) is 0.5*log(D_i)."], ["leave", "among other operands", "taken out"]),
     (LOGS, 'logsimp(path=(1,0), within=(1), identity="log-of-quotient", of="log(sqrt(D_i))", other="log(1.0-D_i)")',
