@@ -9,6 +9,7 @@ from leir.analysis.affine import Interval, constant
 from leir.analysis.box import as_expression, as_sum, quotient_and_remainder
 from leir.edit import accesses, map_expression, map_statement, walk
 from leir.syntax import Access, Alloc, Binary, Equation, Expr, Guard, Integer, Loop, Program, Stmt
+from strategies.base import counted
 from strategies.grid import Grid
 
 T = TypeVar("T")
@@ -41,13 +42,13 @@ class Layout:
         if self.op == "swap" and self.axis == self.by:
             return f"dimension {self.axis} would change places with itself"
         if self.op == "split" and not 2 <= self.by < size:
-            return f"dimension {self.axis} has {size} elements: blocks of {self.by} do not cut it"
+            return f"dimension {self.axis} has {counted(size, 'element')}: blocks of {self.by} do not cut it"
         if self.op == "merge" and self.by != self.shape[self.axis + 1]:
-            return f"dimension {self.axis + 1} has {self.shape[self.axis + 1]} elements, not {self.by}"
+            return f"dimension {self.axis + 1} has {counted(self.shape[self.axis + 1], 'element')}, not {self.by}"
         if self.op == "pad" and (not self.by or size + self.by < 1):
-            return f"dimension {self.axis} of {size} elements cannot change by {self.by}"
+            return f"dimension {self.axis} of {counted(size, 'element')} cannot change by {self.by}"
         if self.op == "fold" and not 1 <= self.by < size:
-            return f"dimension {self.axis} of {size} elements does not fold onto {self.by}"
+            return f"dimension {self.axis} of {counted(size, 'element')} does not fold onto {self.by}"
         return ""
 
     def new_shape(self) -> tuple[int, ...]:

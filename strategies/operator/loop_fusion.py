@@ -75,7 +75,7 @@ class LoopFusion(Strategy):
         yield Fact("inner-kind-gives-way", agree, f"{kinds}; the fused loop is {outer.kind}" if agree else kinds)
         fused = statement_at(self.rewrite(program), self.path)
         assert isinstance(fused, Loop)
-        pairs = f"{outer.extent}*{below.extent} = {fused.extent} values of {fused.variable}"
+        pairs = f"{outer.extent}*{below.extent} = {counted(fused.extent, 'value')} of {fused.variable}"
         quotient, remainder = _parts(outer, below)
         parts = f"{expression_text(quotient)} and {expression_text(remainder)}"
         yield Fact("extent-fits-an-index", fused.extent < 2**31, f"{pairs}; {parts} take each pair once, in order")
