@@ -29,6 +29,7 @@ from strategies.base import Fact, Strategy, listed, path_text
 from strategies.bounded import bounded
 from strategies.gains import calls, gains
 from strategies.openings import an_equation
+from strategies.safety import roundings_are_spare
 from strategies.splits import Part, part_at, parts, roundings, spare_text
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
@@ -175,7 +176,7 @@ class OfFunctions(Strategy):
         around = spare_where_used(view.found, self.path, self.within, math.inf) if form.in_place else 0.0
         spare = form.spare + around
         evidence = f"{expression_text(form.new)} adds {roundings(form.need)}, and {spare_text(spare)}"
-        yield Fact("roundings-are-spare", form.need <= spare, evidence)
+        yield roundings_are_spare(program, Place(self.path, self.within), form.new, form.need, spare, evidence)
 
     def rewrite(self, program: Program) -> Program:
         return replace_expression_at(program, Place(self.path, self.within), self._form(program).new)

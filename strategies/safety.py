@@ -3,28 +3,32 @@
     identity-is-proved         SymPy finds both forms to be one polynomial, or one quotient of polynomials
     divisors-are-not-zero      every divisor of the new form, and what the form cancels, keeps away from zero
     stays-in-range             no new part overflows; the whole has the value that it had
-    digits-are-kept            the new form rounds no more than verification allows for the old one (`rounding`)
+    digits-are-kept            the new form rounds no more than verification allows for the old one (`rounding`), less
+                               what earlier steps have taken; nor apart from its like in a share (`exponents`)
     underflow-is-covered       nor loses more to underflow
 
 Ranges are about floats, for inputs that are finite and of ordinary size (`strategies.bounded`). Integers compute
 exactly, and must not overflow.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from leir.analysis.exponents import Apart, set_apart
 from leir.analysis.intervals import Range, relative_error, smallest_normal
 from leir.analysis.polynomials import TooLarge
-from leir.analysis.relative import Unbounded
+from leir.analysis.relative import RelativeErrors, Unbounded
 from leir.analysis.rounding import Rounding
 from leir.analysis.spread import spread_of
 from leir.analysis.types import integer_range, is_float
 from leir.analysis.underflow import lost_to_underflow
-from leir.edit import walk_expression, with_operands
+from leir.edit import expression_at, walk_expression, with_operands
 from leir.printer import expression_text
-from leir.syntax import Binary, Expr, Place, Real, Unary, operands
+from leir.syntax import Binary, Expr, Place, Program, Real, Unary, operands
 from strategies.arithmetic import Setting, chain_to
-from strategies.base import Fact, counted
+from strategies.base import Fact, counted, path_text
+from strategies.bounded import bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,13 @@ def _exact(expression: Expr, range_of: Callable[[Expr], Range], is_atom: Callabl
 
 
 def digits_are_kept(setting: Setting, form: Form) -> Fact:
-    """That verification allows the new form; looked at for the expression, then with the arithmetic around it."""
+    """That verification allows the new form; looked at for the expression, then with the arithmetic around it.
+
+    In the exponent of one exponential of a share, only where the exponent is small, or neither form rounds.
+    """
+    apart = set_apart(setting.ranges(), setting.place.path, setting.place.within or ())
+    if apart is not None and not apart.is_small and _rounds(setting, form.new):
+        return Fact("digits-are-kept", False, why_apart(setting.program, apart, form.new))
     why = ""
     for old, new, place in _regions(setting, form.new):
         region = Setting(setting.program, place, old, None, setting.value, setting.algebra, setting.ranges())
@@ -149,9 +159,40 @@ def digits_are_kept(setting: Setting, form: Form) -> Fact:
             problem = f"no bound is known: {reason}"
         if not problem:
             evidence = f"{text} rounds no more than verification allows for {expression_text(old)}"
-            return Fact("digits-are-kept", True, evidence)
+            return Fact("digits-are-kept", True, evidence + in_share(apart))
         why = why or f"for {text}, {problem}"
     return Fact("digits-are-kept", False, why)
+
+
+def roundings_are_spare(program: Program, place: Place, new: Expr, need: float, spare: float, evidence: str) -> Fact:
+    """That verification allows the roundings that a step adds; `evidence`: both numbers, in words.
+
+    In the exponent of one exponential of a share, only where the exponent is small. Adding none takes nothing.
+    """
+    apart = set_apart(bounded(program), place.path, place.within or ())
+    if apart is not None and not apart.is_small:
+        return Fact("roundings-are-spare", False, why_apart(program, apart, new))
+    return Fact("roundings-are-spare", need <= max(spare, 0.0), evidence + in_share(apart))
+
+
+def in_share(apart: Apart | None) -> str:
+    """The size of a part of an exponent of a share, as evidence goes on; empty for others."""
+    return "" if apart is None else f"; in an exponent of a share, it is {apart.most:.3g} at most"
+
+
+def _rounds(setting: Setting, new: Expr) -> bool:
+    """Whether either form rounds at all."""
+    path = setting.place.path
+    errors = RelativeErrors(setting.algebra, setting.range_of(), lambda e: spread_of(e, setting.ranges(), path))
+    return any(errors.of(each)[0] > 0.0 for each in (setting.expression, new))
+
+
+def why_apart(program: Program, apart: Apart, new: Expr) -> str:
+    """What another rounding does to a share, in words."""
+    own, other = (expression_text(expression_at(program, place)) for place in (apart.own, apart.other))
+    where = f"{own} at {path_text(apart.own.path)} and {other} at {path_text(apart.other.path)}"
+    size = f"up to {apart.most:.3g}" if apart.most < math.inf else "without a known bound"
+    return f"{where} belong to one share, and {expression_text(new)}, {size}, would round otherwise in the first alone"
 
 
 def _regions(setting: Setting, new: Expr) -> Iterator[tuple[Expr, Expr, Place]]:

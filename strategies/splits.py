@@ -410,6 +410,7 @@ def roundings(count: float) -> str:
 
 
 def spare_text(count: float) -> str:
-    """The roundings that are spare, as evidence gives them: `1 is spare`, `2.5 are spare`."""
+    """The roundings that are spare, as evidence gives them: `1 is spare`, `2.5 are spare`; less than none is none."""
+    count = max(count, 0.0)
     text = f"{count:.3g}"
     return f"{text} {'is' if text == '1' else 'are'} spare"

@@ -7,13 +7,16 @@ power or call 8 u, of what its operands' sums were made of; u is the type's unit
     R(new) <= A(old)       what the new expression rounds is at most what is allowed for the old one, and
     A(new) <= 4 A(old)     it does not make the allowance grow much, so that steps can follow one another,
 
-for all values of the atoms (`leir.analysis.algebra`), which are the same numbers before and after. Both sides are
-bounded by polynomials in the sizes of the atoms, in units of u, and compared coefficient by coefficient. The size of a
-sum is a symbol of its own, at most the sum of the sizes of its terms, and equal to it where the terms have one sign. So
-|a|*(|b|+|c|), allowed for a*(b+c), covers a*b + a*c; but |a|*|b+c|, allowed once where a*b + a*c was factored, would
-not. What divides is such a symbol, too, and must be accurate itself: `condition`, the terms' sizes over the size of the
-sum, is bounded by the ranges. A value with a bounded condition everywhere is compared by relative errors alone
-(`leir.analysis.relative`).
+for all values of the atoms (`leir.analysis.algebra`), which are the same numbers before and after. What is allowed is
+allowed for the source, and the steps of a trajectory share it: in the first line, detours of the old expression
+(`leir.analysis.detours`) add nothing to A(old), while R(new) counts them. Where R(new) <= R(old), nothing is taken.
+
+Both sides are bounded by polynomials in the sizes of the atoms, in units of u, and compared coefficient by coefficient.
+The size of a sum is a symbol of its own, at most the sum of the sizes of its terms, and equal to it where the terms
+have one sign. So |a|*(|b|+|c|), allowed for a*(b+c), covers a*b + a*c; but |a|*|b+c|, allowed once where a*b + a*c was
+factored, would not. What divides is such a symbol, too, and must be accurate itself: `condition`, the terms' sizes over
+the size of the sum, is bounded by the ranges. A value with a bounded condition everywhere is compared by relative
+errors alone (`leir.analysis.relative`).
 
 An atom is one number, but what is allowed for it may be more than its size: of a temporary that holds x - y, the
 allowance remembers |x| + |y|. It has a second symbol for that, which is the same before and after. Or that is a
@@ -27,8 +30,10 @@ from dataclasses import dataclass, field, replace
 
 from leir.analysis.algebra import Algebra, whole
 from leir.analysis.bounds import LONGEST, SECOND_ORDER, Bound, added, is_at_most, larger_product, scaled, times
+from leir.analysis.detours import without_detours
 from leir.analysis.intervals import Range
 from leir.analysis.relative import CALL_ROUNDINGS, OPERATION_ROUNDINGS, RelativeErrors, Unbounded
+from leir.printer import expression_text
 from leir.syntax import Binary, Expr, Unary
 
 _GROWTH = 4.0  # of the allowance, in one step
@@ -74,17 +79,24 @@ class Rounding:
 
         Raises Unbounded, and TooLarge.
         """
-        for expression in (old, new):
+        direct = without_detours(old, self.algebra.is_atom, self.algebra.dtype)
+        for expression in (old, direct, new):
             self.divisors.update(self._keys_of_divisors(expression))
         made, _, most = self.relative.of(new)
-        least = self.relative.of(old)[1] * (1.0 + SECOND_ORDER)
+        taken = self.relative.of(old)[0]
+        least = (self.relative.of(direct)[1] if made > taken else self.relative.of(old)[1]) * (1.0 + SECOND_ORDER)
         if made <= least and most <= _GROWTH * least and self.relative.spread(new) <= _GROWTH:
             return ""
         before, after = self.settled(self.of(old)), self.settled(self.of(new))
         sized = replace(self, spread_of=_own_size, found={})
-        allowed = (before.allowed[0], sized.settled(sized.of(old)).allowed[0])
+        allowed = [bounds.settled(bounds.of(direct)).allowed[0] for bounds in (self, sized)]
+        if direct != old:
+            allowed += [before.made, _of_size(before, after.size)]
+            allowed += [scaled(before.size, taken)] if taken < math.inf else []
         roundings = [after.made, *([scaled(before.size, made)] if made < math.inf else [])]  # of the same value
         if not any(is_at_most(rounded, bound, self.larger) for rounded in roundings for bound in allowed):
+            if direct != old:
+                return f"the roundings, detours included, may be more than are allowed for {expression_text(direct)}"
             return "the roundings may be more than verification allows for the expression before"
         if not self.allows_little_more(old, new) and not replace(self, multiples=True, found={}).allows_little_more(
             old, new
@@ -257,6 +269,14 @@ class Rounding:
 
 def _own_size(_: Expr) -> float:
     return 1.0
+
+
+def _of_size(a: Rounded, size: Bound) -> Bound:
+    """What a value rounds, with another name of its size in place of the symbol for it."""
+    if len(a.size) != 1 or list(a.size.values()) != [1.0]:
+        return a.made
+    (own,) = a.size
+    return added({m: factor for m, factor in a.made.items() if m != own}, scaled(size, a.made.get(own, 0.0)))
 
 
 def _is_zero(a: Rounded, b: Rounded) -> bool:

@@ -5,11 +5,17 @@ quotient may be formed in two operations, and a term from exp in a sum may be re
 of many terms loses far less than the worst case that is allowed for it. These are the rules by which results are judged
 (`stepTP.verify.tolerance`). What an expression leaves unused of them, a rewrite may use: roundings that are spare where
 the value is formed, and where it goes on to.
+
+What is allowed is allowed for the source, and the steps of a trajectory share it. So a detour grants nothing, and takes
+its roundings: a factor that is divided by again, an exponential that another one is multiplied by, as exp(a)*exp(b)
+stands for exp(a+b). Where a term is added and taken away again, nothing is left. What is spare may be less than none.
 """
 
 import math
 
+from leir.analysis.detours import cancelled, has_opposite_terms
 from leir.analysis.intervals import relative_error
+from leir.analysis.terms import term_of
 from leir.analysis.types import computing_type
 from leir.analysis.values import Ranges
 from leir.edit import enclosing, statement_at, variables_of
@@ -20,6 +26,7 @@ OPERATION = 1.0  # of the 2 that are allowed
 RESCALED = 8.0  # of the 9 that are allowed for a term from exp in a sum
 MANY = 8  # terms of a sum, from which on it does not come near its worst case
 IN_MANY = 2.0
+EXPONENTIAL = 2 * (CALL + OPERATION)  # of one more in a product: what it would grant by itself, and what it takes
 _CALLS = ("exp", "expm1", "log", "log1p", "erf", "tanh", "sin", "cos")
 _TAME = ("tanh", "erf")  # a relative error of the argument is none larger of the value
 
@@ -31,8 +38,10 @@ def spare_where_formed(expression: Expr, found: Ranges, path: Path) -> float:
             return OPERATION + spare_where_formed(operand, found, path) * 0.5
         case Call(function) if function in _CALLS:
             return CALL
-        case Binary("*" | "/", left, right):
-            return OPERATION + spare_where_formed(left, found, path) + spare_where_formed(right, found, path)
+        case Binary("*" | "/"):
+            return _spare_in_product(expression, found, path)
+        case Binary("+" | "-") if has_opposite_terms(expression, _no_atom):
+            return -math.inf
         case Unary("-", operand) | Call("abs", (operand,)):
             return spare_where_formed(operand, found, path)
         case Select(_, then, otherwise):
@@ -41,6 +50,21 @@ def spare_where_formed(expression: Expr, found: Ranges, path: Path) -> float:
             return _spare_in_tensor(tensor, found)
         case _:
             return 0.0
+
+
+def _spare_in_product(expression: Expr, found: Ranges, path: Path) -> float:
+    term = term_of(expression, _no_atom)
+    factors, divisors = cancelled(term.factors, term.divisors)
+    taken = len(term.factors) + len(term.divisors) - len(factors) - len(divisors)
+    operands = (*factors, *divisors)
+    exponentials = sum(isinstance(operand, Call) and operand.function == "exp" for operand in operands)
+    spare = OPERATION * (len(operands) - 1.0 - taken)
+    spare += sum(spare_where_formed(operand, found, path) for operand in operands)
+    return spare - max(exponentials - 1, 0) * EXPONENTIAL
+
+
+def _no_atom(_: Expr) -> bool:
+    return False
 
 
 def _spare_in_tensor(tensor: str, found: Ranges) -> float:
@@ -64,15 +88,19 @@ def spare_where_used(found: Ranges, path: Path, within: Path, largest: float) ->
     for number in within[1:]:
         chain.append(operands(chain[-1])[number])
     spare, size, summed = 0.0, largest, False
-    for number, outer in zip(within[:0:-1], chain[-2::-1], strict=True):
+    for number, outer, inner in zip(within[:0:-1], chain[-2::-1], chain[:0:-1], strict=True):
         match outer:
             case Binary("*" | "/" as op) if op == "*" or number == 0 or not summed:
-                beside = operands(outer)[1 - number]
-                spare, size = spare + OPERATION + spare_where_formed(beside, found, path), math.inf
+                formed = spare_where_formed(inner, found, path)
+                if math.isinf(formed):
+                    return -math.inf
+                spare, size = spare + spare_where_formed(outer, found, path) - formed, math.inf
             case Unary("-") | Call("abs" | "max" | "min"):
                 pass
             case Select() if number > 0:
                 pass
+            case Binary("+" | "-") if has_opposite_terms(outer, _no_atom):
+                return -math.inf
             case Binary("+" | "-"):
                 size, summed = math.inf, True
             case Call(function) if function in _TAME and not summed:

@@ -29,6 +29,7 @@ from leir.syntax import Binary, Call, Expr, Path, Place, Program, Unary
 from strategies.base import BitExact, Fact, Level, listed, path_text
 from strategies.bounded import bounded
 from strategies.elsewhere import occurs_elsewhere, partners
+from strategies.safety import roundings_are_spare
 from strategies.splits import (
     Part,
     Split,
@@ -122,7 +123,8 @@ class AdditiveSplit(Split):
         yield Fact("cancellation-is-bounded", in_exponent or ratio < math.inf, evidence)
         need, spare = sizes.need(program, self.path, part)
         evidence = f"the split adds {roundings(need)}, and {spare_text(spare)} where {sizes.part_text} stands"
-        yield Fact("roundings-are-spare", need <= spare, evidence)
+        new = self.split(program, part, value)
+        yield roundings_are_spare(program, Place(self.path, self.within), new, need, spare, evidence)
 
     def split(self, program: Program, part: Part, value: Expr) -> Expr:  # noqa: ARG002 (one of the three needs it)
         return Binary("+", Binary("-", part.expression, value), value)

@@ -14,7 +14,8 @@ Legal when: the place computes in floats, for a detour of indices or counts lead
 zero, nor too close to it, a term is finite, by the ranges; nothing that is new overflows, for inputs of ordinary size;
 the two roundings that come with y are within what verification allows for the whole of the arithmetic around, and a
 term is not so large that digits are lost beside it. A product or quotient by itself has no room for them, several of
-them have.
+them have. What an earlier detour took is not there any more. Where one exponential of a softmax has the place in its
+exponent and another has not, the exponent must be small.
 
 Pays when: the factor or term meets its like in another part of the expression, so that together, collect,
 factorization or cancellation can follow.

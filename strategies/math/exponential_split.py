@@ -36,6 +36,7 @@ from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place
 from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
 from strategies.elsewhere import occurs_elsewhere, partners
+from strategies.safety import roundings_are_spare
 from strategies.splits import (
     Part,
     Split,
@@ -132,7 +133,8 @@ class ExponentialSplit(Split):
             spare = max(spare, RESCALED)  # the largest term is exp(0)*exp(0), and exact; each other may be rescaled
         need = exponents.need
         evidence = f"the split adds {roundings(need)}, and {spare_text(spare)} where the exponential stands"
-        yield Fact("roundings-are-spare", need <= spare, evidence)
+        new = self.split(program, part, value)
+        yield roundings_are_spare(program, Place(self.path, self.within), new, need, spare, evidence)
 
     def split(self, program: Program, part: Part, value: Expr) -> Expr:
         return _Exponents.of(program, self.path, part, value).product

@@ -28,6 +28,7 @@ from leir.syntax import Access, Binary, Expr, Path, Place, Program
 from strategies.base import BitExact, Fact, Level, path_text
 from strategies.bounded import bounded
 from strategies.elsewhere import definition, occurs_elsewhere, partners
+from strategies.safety import roundings_are_spare
 from strategies.splits import (
     Part,
     Split,
@@ -124,7 +125,8 @@ class MultiplicativeSplit(Split):
         spare = spare_where_formed(part.expression, found, self.path)
         spare += spare_where_used(bounded(program), self.path, self.within, largest_magnitude(own))
         evidence = f"the split adds {ADDED:.0f} roundings, and {spare_text(spare)} where {text} stands"
-        yield Fact("roundings-are-spare", spare >= ADDED, evidence)
+        new = self.split(program, part, value)
+        yield roundings_are_spare(program, Place(self.path, self.within), new, ADDED, spare, evidence)
 
     def split(self, program: Program, part: Part, value: Expr) -> Expr:  # noqa: ARG002 (one of the three needs it)
         return Binary("*" if self.first == "divide" else "/", self._between(part, value), value)

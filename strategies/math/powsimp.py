@@ -30,6 +30,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from leir.analysis.intervals import largest_magnitude
+from leir.analysis.spare import EXPONENTIAL
 from leir.analysis.spelling import same_spelling
 from leir.analysis.terms import quotient
 from leir.syntax import Binary, Call, Expr, Real, Unary
@@ -90,18 +91,19 @@ class Powsimp(OfFunctions):
             for m in range(n + 1, len(above)):
                 for name, new, positive, normal, need in _of_product(one, above[m], view):
                     yield Form(
-                        name, one, above[m], whole(n, [new], (n, m), ()), positive, normal, need, view.formed(own)
+                        name, one, above[m], whole(n, [new], (n, m), ()), positive, normal, need, _spare(view, name)
                     )
             for m, other in enumerate(below):
                 for name, new, positive, normal, need in _of_quotient(one, other, view):
-                    yield Form(name, one, other, whole(n, [new], (n,), (m,)), positive, normal, need, view.formed(own))
+                    value = whole(n, [new], (n,), (m,))
+                    yield Form(name, one, other, value, positive, normal, need, _spare(view, name))
         for n, one in enumerate(below):
             for m in range(n + 1, len(below)):
                 for name, new, positive, normal, need in _of_product(one, below[m], view):
                     kept = [*below[:n], new, *without(below[n + 1 :], m - n - 1)]
                     value = quotient(above, kept, view.part.dtype)
                     value = Unary("-", value) if term.negative else value
-                    yield Form(name, one, below[m], value, positive, normal, need, view.formed(own))
+                    yield Form(name, one, below[m], value, positive, normal, need, _spare(view, name))
         for m, other in enumerate(below):
             if isinstance(other, Call) and other.function == "exp":
                 (argument,) = other.arguments
@@ -110,6 +112,11 @@ class Powsimp(OfFunctions):
                 value = quotient([*kept, new], without(below, m), view.part.dtype)
                 value = Unary("-", value) if term.negative else value
                 yield Form("exp-of-negative", other, None, value, (), (other, new), 0.0, view.formed(own))
+
+
+def _spare(view: View, name: str) -> float:
+    """What is spare of the product; two exponentials that become one are allowed what each of them is."""
+    return view.formed(view.expression) + (EXPONENTIAL if name in ("exp-of-sum", "exp-of-difference") else 0.0)
 
 
 Found = tuple[str, Expr, tuple[Expr, ...], tuple[Expr, ...], float]
