@@ -20,11 +20,11 @@ TEMPORARIES = {
     "d": "1.0+W_i*W_i", "x": "1.0+A_i*A_i", "y": "1.0+exp(min(X_i,1.0))",
 }  # fmt: skip
 NAMES = dict(zip(TEMPORARIES, "DEFGHI", strict=True))
-# Where one operation has no room, several have; a difference of squares needs operands that no sum went into, and a
-# difference of logarithms arguments on either side of 1.
+# Where one operation has no room, several have of which none cancel; a difference of squares needs operands that no sum
+# went into, and a difference of logarithms arguments on either side of 1.
 WAYS = (
     {},
-    {"a": "(D_i*E_i*F_i*W_i)", "b": "(D_i*E_i*F_i)", "y": "exp(-tanh(X_i))"},
+    {"a": "(D_i*E_i*D_i*W_i)", "b": "(F_i*F_i*F_i)", "y": "exp(-tanh(X_i))"},
     {"a": "(D_i*E_i*D_i*E_i)", "b": "(E_i*F_i*E_i*F_i)", "y": "exp(-tanh(X_i))"},
     {"a": "A_i", "b": "W_i"},
     {"b": "exp(tanh(W_i)-2.0)"},
