@@ -166,7 +166,7 @@ def test_a_report_agrees_with_the_statistics(browser: Any, sample_page: Path) ->
         for title in shown.locator("#balance .bar").evaluate_all("bars => bars.map(bar => bar.title)"):
             name, _, text = title.partition(": ")
             if of := told["strategies"].get(name):
-                assert text.startswith(f"{of['rows']:,} {of['share']:.1%}, {of['families']} famil")
+                assert text.startswith(f"{of['rows']:,} {of['rows'] / rows['steps']:.1%}, {of['families']} famil")
         keys = shown.locator(".keys span").all_inner_texts()
         assert dict(key.rsplit(" ", 1) for key in keys) == {k: str(n) for k, n in told["levels"].items()}
         assert f"{told['strategy_entropy_bits']:.2f} bits" in shown.locator("#balance p").first.inner_text()

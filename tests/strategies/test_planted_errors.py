@@ -94,7 +94,7 @@ PLANTED = (
     Planted("dead_code_elimination", "no test of the flow", "yield flow_preserved(program, after, origins, removed=removed, because=because)", "del because, origins, removed, after"),
     Planted("dead_code_elimination", "a declaration may be used", "uses == 0, f", "True, f"),
     Planted("dead_code_elimination", "the first statement goes", "return replace_at(program, self.path)", "return replace_at(program, self.path[:1])"),
-    Planted("dead_code_elimination", "a list may become empty", "siblings > 1, evidence", "True, evidence"),
+    Planted("dead_code_elimination", "a list may become empty", 'Fact("list-stays-filled", filled, evidence)', 'Fact("list-stays-filled", True, evidence)'),
     Planted("operator_fission", "no test of the flow", "yield flow_preserved(program, after, same_loops(program, after), because=because)", "del after, because"),
     Planted("operator_fission", "the second part comes first", "*nested(levels, first), *nested(levels, second))", "*nested(levels, second), *nested(levels, first))"),
     Planted("operator_fission", "levels are lost", "levels = _levels(nest)[: self.depth]\n        first, second = self._parts", "levels = _levels(nest)[:1]\n        first, second = self._parts"),
