@@ -295,8 +295,8 @@ def measure_run(
 
     `workers` prepare programs while nothing is timed: one a core, as far as memory goes, by default. `table`: another
     file than the run's own; of a published folder, which has none to write, it must be given. `progress` hears how many
-    subjects are done, of how many, and what is done now. Raises RunError where another process
-    works in the folder, DeviceBusy, MeasureError, and what reading a run raises.
+    subjects are done, of how many, and what is done now. Raises RunError where another process works in the folder,
+    DeviceBusy, MeasureError, and what reading a run raises.
     """
     identity_of(folder)
     if table is None and is_published(folder):

@@ -19,7 +19,8 @@ from leir.edit import accesses, statement_at, walk, walk_expression
 from leir.remembered import remembered
 from leir.syntax import Access, Binary, Call, Cast, Equation, Expr, Path, Place, Program, Select, Unary, operands
 
-LARGEST_EXPONENT = 2.0 * (1 + 1e-5)  # no term is nearly all of a sum then; the ranges of calls are a little wide
+# Estimated, not proved: of eight terms or more none is nearly all of the sum then. Ranges of calls are a little wide.
+LARGEST_EXPONENT = 2.0 * (1 + 1e-5)
 _Sites = frozenset[Place]
 
 
