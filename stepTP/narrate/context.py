@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from leir.analysis.footprint import Count
 from leir.edit import tensors_read, tensors_written
 from leir.parser import parse
 from leir.syntax import Program, Stmt
@@ -107,10 +108,23 @@ def _short(fact: FactRecord, shown: int) -> FactRecord:
     return fact.model_copy(update={"evidence": "; ".join([*found[:kept], *rest])})
 
 
-def touched_operations(context: Context) -> int:
+def touched_operations(context: Context) -> Count:
     """The operations of the nests that the step changes."""
     nests = context.numbers_before.nests
-    return sum(operations(nests[number]).value for number in context.touched if number in nests)
+    found = (operations(nests[number]) for number in context.touched if number in nests)
+    return sum(found, Count(0, True))
+
+
+def idle(program: Program) -> tuple[int, ...]:
+    """The top-level statements of which nothing reaches an output, by number; one that is overwritten is not told."""
+    needed = {declaration.tensor for declaration in program.outputs}
+    found: list[int] = []
+    for number, statement in reversed(list(enumerate(program.body))):
+        if needed.isdisjoint(tensors_written(statement)):
+            found.append(number)
+        else:
+            needed.update(tensors_read(statement))
+    return tuple(number for number in reversed(found) if tensors_written(program.body[number]))
 
 
 def readers(program: Program, tensor: str) -> tuple[int, ...]:

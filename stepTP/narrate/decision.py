@@ -1,5 +1,6 @@
 """The middle sections of a reasoning: why this step, what else there was, and why it is legal."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from leir.edit import accesses
@@ -9,10 +10,13 @@ from stepTP.narrate.context import Context
 from stepTP.narrate.next_step import paths_of
 from stepTP.narrate.part import Form, Part, pick
 from stepTP.records import FactRecord, Step
-from strategies.base import listed
+from strategies.base import Refused, listed
+from strategies.catalog import parse_step
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
 LONG_CALL = 120  # characters of a step beside the one that is taken
+_LATER = "Left for later: "
+_WORD = re.compile(r"[a-z]+")
 _VERBS = ("computes ", "depends ", "has ", "is ", "occurs ", "stands ", "stays ", "writes ")
 
 
@@ -48,7 +52,7 @@ def legality(context: Context) -> tuple[Form, ...]:
     if not facts:
         return ((Part("It has no precondition but that the checker accepts the result, which it does."),),)
     close = Part("The checker accepts the program after it, with every claim of its loops.", 8)
-    carry = "One fact carries the step." if len(facts) == 1 else f"The step rests on {len(facts)} facts."
+    carry = "One fact carries the step." if len(facts) == 1 else "Computed facts carry the step."
     return (
         (Part("It is allowed here."), *_facts(facts, _evidence_first), close),
         (Part("What must hold, holds."), *_facts(facts, _name_first), close),
@@ -61,7 +65,7 @@ def legality(context: Context) -> tuple[Form, ...]:
             Part("Beyond that, the checker accepts the result.", 2),
         ),
         (*_facts(facts, _evidence_first), Part("Hence it may be done.")),
-        (Part("Is it legal? Each condition was computed."), *_facts(facts, _name_first), close),
+        (Part("Is it legal? Each condition was checked."), *_facts(facts, _name_first), close),
     )
 
 
@@ -75,10 +79,10 @@ def _alternatives(context: Context, most: int, *, ahead: bool) -> str:
         apart = not _is_about(context, step)
         return apart, step.strategy == context.step.strategy, digest(context.key, "other", call_text(step))
 
-    order = [call for step in sorted(context.others, key=rank) if len(call := call_text(step)) <= LONG_CALL]
-    shown = order[:most]
-    if not shown:
+    steps = [step for step in sorted(context.others, key=rank) if len(call_text(step)) <= LONG_CALL][:most]
+    if not steps:
         return ""
+    shown = list(map(call_text, steps))
     several = len(shown) > 1
     be = "are" if several else "is"
     if ahead:
@@ -91,11 +95,11 @@ def _alternatives(context: Context, most: int, *, ahead: bool) -> str:
                 f"{listed(shown)} {be} possible.",
                 f"The state offers {listed(shown)}.",
                 f"Among what is legal here {be} {listed(shown)}.",
-                f"One way on {'would be' if not several else 'is'} {' or '.join(shown)}.",
+                f"{'Ways on are' if several else 'A way on is'} {listed(shown)}.",
                 f"{listed(shown)} {be} legal.",
             ),
         )
-    return pick(
+    said = pick(
         context,
         "others",
         (
@@ -104,11 +108,23 @@ def _alternatives(context: Context, most: int, *, ahead: bool) -> str:
             f"One could take {' or '.join(shown)} instead.",
             f"{listed(shown)} {'were' if several else 'was'} possible as well.",
             f"The state offers {listed(shown)}, too.",
-            f"Left for later: {listed(shown)}, {'both' if several else 'which is'} legal now.",
-            f"Another way on {'would be' if not several else 'is'} {' or '.join(shown)}.",
+            _LATER + f"{listed(shown)}, {'both' if several else 'which is'} legal now.",
+            f"{'Other ways on are' if several else 'Another way on is'} {listed(shown)}.",
             f"Beside it, {listed(shown)} {be} legal.",
         ),
     )
+    if said.startswith(_LATER) and not all(_stays(context, step) for step in steps):
+        return f"Legal here, too: {listed(shown)}."
+    return said
+
+
+def _stays(context: Context, step: Step) -> bool:
+    """Whether the step is legal after the one that is explained, too."""
+    try:
+        parse_step(step.model_dump()).apply(context.after)
+    except Refused:
+        return False
+    return True
 
 
 def _is_about(context: Context, step: Step) -> bool:
@@ -133,7 +149,7 @@ def _refused(context: Context) -> str:
         "refusal",
         (
             f"{call} is refused: {evidence} ({name} does not hold).",
-            f"Not possible is {call}: {name} fails, {evidence}.",
+            f"Not possible is {call}, since {name} fails: {evidence}.",
             f"The fact {name} rules out {call}: {evidence}.",
             f"{call} was tried and fails at {name}: {evidence}.",
             f"One cannot take {call}, for {name} does not hold: {evidence}.",
@@ -158,18 +174,21 @@ def _facts(facts: Sequence[FactRecord], form: Callable[[FactRecord], str]) -> li
 
 
 def _words(fact: FactRecord) -> str:
-    """The fact's name as a clause: one that begins with its verb gets a subject."""
+    """The fact's name as a clause; empty where the evidence says as much: a name that begins with its verb has no
+    subject but in the evidence, and one whose words all stand there says nothing more."""
     words = fact.name.replace("-", " ")
-    return f"it {words}" if words.startswith(_VERBS) else words
+    said = set(_WORD.findall(fact.evidence))
+    return "" if words.startswith(_VERBS) or said.issuperset(words.removeprefix("tensor ").split()) else words
 
 
 def _evidence_first(fact: FactRecord) -> str:
-    return f"{fact.evidence.rstrip('.')} ({_words(fact)})."
+    words, evidence = _words(fact), fact.evidence.rstrip(".")
+    return f"{evidence} ({words})." if words else f"{evidence}."
 
 
 def _name_first(fact: FactRecord) -> str:
-    words = _words(fact)
-    return f"{words[0].upper()}{words[1:]}: {fact.evidence.rstrip('.')}."
+    words, evidence = _words(fact), fact.evidence.rstrip(".")
+    return f"{words[0].upper()}{words[1:]}: {evidence}." if words else f"{evidence}."
 
 
 def _as_held(fact: FactRecord) -> str:

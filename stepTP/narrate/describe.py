@@ -11,12 +11,16 @@ _SHOWN = 44  # characters of an expression that a sentence still carries
 _VERBS = {"+=": "sums", "*=": "multiplies", "max=": "takes the maximum of", "min=": "takes the minimum of"}
 
 
-def purpose(statement: Stmt) -> str:
-    """What a top-level statement does: `takes the maximum of A_{i,j} over j into D`, with at most two equations."""
+def purpose(statement: Stmt, about: Equation | None = None) -> str:
+    """What a top-level statement does: `takes the maximum of A_{i,j} over j into D`, with at most two equations.
+
+    `about`: one that is to be among these, if it is the statement's; else they are the first two.
+    """
     found = list(_equations(statement, (), {}))
     if not found:
         return f"declares {listed(alloc.tensor for _, alloc in allocations_in(statement))}"
-    shown = [_equation(equation, loops) for equation, loops in found[:2]]
+    own = next((number for number, (equation, _) in enumerate(found) if equation is about), 1)
+    shown = [_equation(equation, loops) for equation, loops in (found[0], *found[max(own, 1) : max(own, 1) + 1])]
     rest = len(found) - len(shown)
     if rest:
         shown.append(f"has {counted(rest, 'more equation')}")

@@ -5,16 +5,28 @@ from dataclasses import dataclass
 from leir.analysis.cost import NestCost, ProgramCost, cost
 from leir.analysis.footprint import Count
 from leir.analysis.kernels import BYTES
-from leir.syntax import Declaration, Program
+from leir.syntax import Declaration, Equation, Program
+from strategies.base import counted, listed
 
 
 @dataclass(frozen=True, slots=True)
 class StateNumbers:
-    """A program's cost, its nests by their number among the top-level statements, and the bytes of its signature."""
+    """A program's cost, what its top-level statements cost by their number, how many of these are equations without a
+    loop, and the bytes of its signature."""
 
     cost: ProgramCost
     nests: dict[int, NestCost]
+    alone: int
     boundary: int
+
+    def nests_text(self) -> str:
+        """How many nests there are, and equations beside them: `3 nests`, `3 nests and 1 equation`."""
+        found = ((len(self.nests) - self.alone, "nest"), (self.alone, "equation"))
+        return listed(counted(count, what) for count, what in found if count)
+
+    def instances_text(self) -> str:
+        """How often equations run, all of them counted."""
+        return f"{count_text(self.cost.iterations)} equation instance{'' if self.cost.iterations.value == 1 else 's'}"
 
     @property
     def operations(self) -> Count:
@@ -34,8 +46,8 @@ class StateNumbers:
     def totals(self) -> dict[str, str]:
         """The totals by name, as they are written."""
         return {
-            "nests": str(len(self.nests)),
-            "iterations": count_text(self.cost.iterations),
+            "nests": str(len(self.nests) - self.alone),
+            "equation instances": count_text(self.cost.iterations),
             "operations": count_text(self.operations),
             "traffic": self.traffic_text(),
             "kernels": str(self.cost.kernels),
@@ -46,7 +58,8 @@ def measure(program: Program) -> StateNumbers:
     """The numbers of a well-formed program."""
     found = cost(program)
     nests = {nest.path[0]: nest for nest in found.nests}
-    return StateNumbers(found, nests, sum(_bytes(d) for d in (*program.inputs, *program.outputs)))
+    alone = sum(isinstance(program.body[number], Equation) for number in nests)
+    return StateNumbers(found, nests, alone, sum(_bytes(d) for d in (*program.inputs, *program.outputs)))
 
 
 def operations(nest: NestCost) -> Count:

@@ -66,7 +66,7 @@ def _bits(context: Context) -> str:
         (
             "The results agree within the rounding bound, not bit for bit.",
             "Results may differ in their last bits, within the rounding bound.",
-            "It is equal up to rounding; bits may change.",
+            "The result is equal up to rounding; bits may change.",
         ),
     )
 
@@ -129,6 +129,8 @@ def _before_and_after(context: Context) -> str:
 
 def _kept(context: Context) -> str:
     """How much of the text stays as it is."""
+    if _moved_lines(context.changed):
+        return lines_text(context.changed, quoting=False)
     changed = sum(len(one.old) for one in context.changed)
     kept = 1 + len(context.before.body) - changed
     if kept < 1:
@@ -165,10 +167,10 @@ def _enabled(context: Context) -> str:
             f"It makes {call} possible.",
             f"A step that is legal now, and was not on offer before, is {call}.",
             f"Now {call} can follow.",
-            f"After it, {call} is legal; before, it was not there to take.",
+            f"After it, {call} is legal; before, it was not on offer.",
             f"This opens the way to {call}.",
             f"{call} becomes legal by it.",
-            f"What was not there to take before: {call}.",
+            f"What was not on offer before: {call}.",
             f"One thing that can come next is {call}, which needs this step.",
         ),
     )
@@ -178,16 +180,18 @@ def _moved(context: Context) -> str:
     """The totals that differ."""
     old, new = context.numbers_before.totals(), context.numbers_after.totals()
     differ = [name for name in old if _figure(old[name]) != _figure(new[name])]
-    if all(totals["kernels"] == totals["nests"] for totals in (old, new)):
+    if all(state.cost.kernels == len(state.nests) for state in (context.numbers_before, context.numbers_after)):
         differ = [name for name in differ if name != "kernels"]  # each nest is one: that is no news
-    same = [name for name in ("iterations", "operations", "traffic") if old[name] == new[name]]
+    same = [name for name in ("equation instances", "operations", "traffic") if old[name] == new[name]]
     if context.numbers_before.traffic != context.numbers_after.traffic and "traffic" in same:
         same.remove("traffic")  # it moves by less than its text shows
     if not differ:
         return _nothing_moved(context, same)
     changes = [f"{name} from {old[name]} to {new[name]}" for name in differ]
     unchanged = f"; {listed(same)} unchanged" if same else ""
-    stay = f" {_upper(listed(same))} {'stay' if len(same) > 1 or same[0] != 'traffic' else 'stays'}." if same else ""
+    stay = (
+        f" {_upper(listed(same))} {'stays as it was' if same == ['traffic'] else 'stay as they were'}." if same else ""
+    )
     return pick(
         context,
         "moved",
@@ -221,8 +225,8 @@ def _nothing_moved(context: Context, same: list[str]) -> str:
         "still",
         (
             "",
-            "Iterations, operations and traffic stay as they were.",
-            "No total changes: as much work, on as much data.",
+            "Equation instances, operations and traffic stay as they were.",
+            "Of equation instances, operations and traffic, no total changes.",
         ),
     )
 

@@ -38,6 +38,6 @@ def capitals(text: str) -> str:
 
 
 def names_text(tensors: Sequence[str]) -> str:
-    """Up to four names, and how many more there are."""
+    """Up to five names; of more, four and how many others there are."""
     shown = list(tensors[:4])
-    return listed(shown if len(tensors) <= 4 else [*shown, counted(len(tensors) - 4, "more tensor")])
+    return listed(tensors if len(tensors) <= 5 else [*shown, counted(len(tensors) - 4, "more tensor")])

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leir.edit import statement_at
-from leir.syntax import Alloc, Guard, Loop
-from stepTP.narrate.context import Context, readers, temporaries, touched_operations
+from leir.syntax import Alloc, Equation, Guard, Loop
+from stepTP.narrate.context import Context, idle, readers, temporaries, touched_operations
 from stepTP.narrate.describe import kinds, loops_text, purpose
+from stepTP.narrate.next_step import paths_of
 from stepTP.narrate.numbers import StateNumbers, count_text, data_text, operations, short_text
 from stepTP.narrate.part import Form, Part, names_text
-from strategies.base import counted, listed
+from strategies.base import listed, statement_or_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +55,34 @@ def state(context: Context) -> tuple[Form, ...]:
     inputs, outputs = (
         f"{word}{'s' * (len(ends) > 1)}" for word, ends in (("input", program.inputs), ("output", program.outputs))
     )
-    nests = counted(len(numbers.nests), "nest")
-    iterations = f"{count_text(numbers.cost.iterations)} iterations"
+    nests, instances, several = numbers.nests_text(), numbers.instances_text(), len(numbers.nests) > 1
     touched = sorted(context.touched, key=lambda number: isinstance(program.body[number], Alloc))
     first, *others = (_focus(context, number) for number in touched[:3] or (0,))
-    among = f"one of {nests}" if first.is_nest else f"beside {nests}"
-    rest = [Part(other.sentence(), 3) for other in others]
+    among = f"one of {nests}" if first.is_nest and not others and not numbers.alone else f"in a program of {nests}"
+    rest = [*(Part(other.sentence(), 3) for other in others), Part(_idle(context), 3)]
     use = Part(_use(context), 7)
-    about = f"{first.name[0].lower()}{first.name[1:]}"
+    about = listed(each.name.lower() for each in (first, *others))
+    subject = first.name.lower() if others else "it"
     return (
-        (Part(f"The program computes {outs} from {ins} in {nests} and {iterations}. {first.sentence()}"), *rest, use),
-        (Part(f"From {ins}, {nests} {'leads' if len(numbers.nests) == 1 else 'lead'} to {outs}. {first.sentence()}"),
-         *rest, Part(f"In all, {iterations} run.", 8), use),
+        (Part(f"The program computes {outs} from {ins} in {nests}, {instances}. {first.sentence()}"), *rest, use),
+        (Part(f"From {ins} to {outs} there {'are' if several else 'is'} {nests}. {first.sentence()}"), *rest,
+         Part(f"In all, the program has {instances}.", 8), use),
         (Part(first.sentence()), *rest, use,
-         Part(f"That is part of {nests} ({iterations}) from {ins} to {outs}.", 2) if len(numbers.nests) > 1
-         else Part(f"From {ins} to {outs} there is 1 nest, of {iterations}.", 2)),
-        (Part(f"State: {nests}, {iterations}; {inputs} {ins}, {outputs} {outs}. {first.sentence()}"), *rest, use),
-        (Part(f"To get {outs} from {ins} the program runs {iterations} in {nests}."), Part(first.sentence()), *rest,
+         Part(f"The program as a whole, from {ins} to {outs}, has {nests} ({instances}).", 2) if several
+         else Part(f"From {ins} to {outs} there is {nests}, of {instances}.", 2)),
+        (Part(f"State: {nests}, {instances}; {inputs} {ins}, {outputs} {outs}. {first.sentence()}"), *rest, use),
+        (Part(f"To get {outs} from {ins} the program runs {instances} in {nests}."), Part(first.sentence()), *rest,
          use),
-        (Part(f"This is about {about}, {among} from {ins} to {outs}: it {first.does}.")
-         if len(numbers.nests) > 1 or not first.is_nest
+        (Part(f"This is about {about}, {among} from {ins} to {outs}: {subject} {first.does}.")
+         if several or not first.is_nest
          else Part(f"One nest makes {outs} of {ins}: it {first.does}."),
          Part(first.header(), 6), *rest, use),
-        (Part(first.loops_first()), *rest, Part(f"The whole, from {ins} to {outs}, is {nests}, {iterations}.", 4), use),
-        (use, Part(first.loops_last()), *rest, Part(f"In all, {nests} lead from {ins} to {outs}.", 4)
-         if len(numbers.nests) > 1
+        (Part(first.loops_first()), *rest, Part(f"The whole, from {ins} to {outs}, is {nests}, {instances}.", 4), use),
+        (use, Part(first.loops_last()), *rest, Part(f"In all, the program from {ins} to {outs} has {nests}.", 4)
+         if several
          else Part(f"With that, {outs} is done." if len(program.outputs) == 1 else "", 4)),
-        (Part(f"{iterations[0].upper()}{iterations[1:]} in {nests} lead from {ins} to {outs}. {first.loops_last()}"),
-         *rest, use),
+        (Part(f"{_upper(instances)} in {nests} make up the program from {ins} to {outs}. {first.loops_last()}"), *rest,
+         use),
     )  # fmt: skip
 
 
@@ -95,7 +96,24 @@ def bottleneck(context: Context) -> tuple[Form, ...]:
 def _focus(context: Context, number: int) -> _Focus:
     statement = context.before.body[number]
     word = "Nest" if isinstance(statement, Loop | Guard) else "Statement"
-    return _Focus(f"{word} {number}", loops_text(statement), purpose(statement))
+    return _Focus(f"{word} {number}", loops_text(statement), purpose(statement, _equation(context)))
+
+
+def _equation(context: Context) -> Equation | None:
+    """The equation that the step names, where it names one."""
+    for path in paths_of(context.step):
+        if isinstance(found := statement_or_none(context.before, tuple(path)), Equation):
+            return found
+    return None
+
+
+def _idle(context: Context) -> str:
+    """The statements that could as well not be there."""
+    names = [_focus(context, number).name.lower() for number in idle(context.before)]
+    outs = names_text([declaration.tensor for declaration in context.before.outputs])
+    if not names:
+        return ""
+    return f"{_upper(listed(names))} {'does' if len(names) == 1 else 'do'} not contribute to {outs}."
 
 
 def _use(context: Context) -> str:
@@ -105,7 +123,7 @@ def _use(context: Context) -> str:
             later = [n for n in readers(context.before, tensor) if n > number]
             if later:
                 nests = f"nest {later[0]}" if len(later) == 1 else f"nests {listed(str(n) for n in later)}"
-                return f"{tensor}, which nest {number} makes, is read later by {nests}."
+                return f"{tensor}, which {_focus(context, number).name.lower()} makes, is read later by {nests}."
     return ""
 
 
@@ -117,45 +135,65 @@ def _share(context: Context) -> list[str]:
     weights = {number: operations(nest) for number, nest in numbers.nests.items()}
     heaviest = max(weights, key=lambda number: weights[number].value)
     most, total = count_text(weights[heaviest]), count_text(numbers.operations)
-    own = touched_operations(context) or "none"
+    is_most = 2 * weights[heaviest].value > numbers.operations.value
+    touched, changed = touched_operations(context), _changed(context)
+    own = count_text(touched) if touched.value else "none"
     if sum(weight.value == weights[heaviest].value for weight in weights.values()) > 1:
         return [
-            f"No nest does more than nest {heaviest}, {most} of {total} operations; what the step touches takes {own}.",
-            f"Of {total} operations, what the step touches takes {own}; no nest takes more than {most}.",
+            f"No nest does more than nest {heaviest}, {most} of {total} operations; {changed} {own}.",
+            f"Of {total} operations, {changed} {own}; no nest takes more than {most}.",
         ]
     if heaviest in context.touched:
         return [
             f"Of all nests, nest {heaviest} weighs most: {most} of {total} operations. The step works there.",
-            f"The work lies in nest {heaviest}, with {most} of {total} operations, and that is where the step works.",
+            f"The work lies in nest {heaviest}, with {most} of {total} operations, and that is where the step works."
+            if is_most
+            else f"Nest {heaviest} has {most} of {total} operations, more than any other, and the step works there.",
             f"{total} operations run, {most} of them in nest {heaviest}, the heaviest, which the step is about."
             if numbers.operations.exact
             else f"Nest {heaviest}, which the step is about, is the heaviest: {most} of {total} operations.",
         ]
     return [
-        f"Nest {heaviest} weighs most, with {most} of {total} operations; what the step touches takes {own}.",
-        f"The step touches {own} of {total} operations; most of them, {most}, are in nest {heaviest}."
-        if 2 * weights[heaviest].value > numbers.operations.value
-        else f"The step touches {own} of {total} operations; the heaviest nest, {heaviest}, has {most}.",
+        f"Nest {heaviest} weighs most, with {most} of {total} operations; {changed} {own}.",
+        f"{_upper(changed)} {own} of {total} operations; most of them, {most}, are in nest {heaviest}."
+        if is_most
+        else f"{_upper(changed)} {own} of {total} operations; the heaviest nest, {heaviest}, has {most}.",
     ]
+
+
+def _changed(context: Context) -> str:
+    """What the step changes, as the subject of a sentence on what it takes."""
+    words = {_focus(context, number).name.partition(" ")[0].lower() for number in context.touched}
+    word = "nest" if words == {"nest"} else "statement"
+    return (
+        f"the {word} that the step changes takes"
+        if len(context.touched) == 1
+        else f"the {word}s that the step changes take"
+    )
 
 
 def _traffic(context: Context) -> list[str]:
     """Bytes moved, nest by nest, against the bytes that must be."""
     numbers = context.numbers_before
-    if not numbers.traffic:
+    if not numbers.traffic or not numbers.operations.value:
         return []
     moved, least = numbers.traffic_text(), data_text(numbers.boundary)
     done = count_text(numbers.operations)
     exact = not any(text.startswith("at most") for text in (moved, done))
     per_byte = f": {_intensity(numbers)} a byte" if exact else ""
-    forms = [f"With each nest touching its data once, {moved} move, for {done} operations{per_byte}."]
+    move = "moves" if moved.removeprefix("at most ").startswith("1 ") else "move"
+    forms = [
+        f"With each nest touching its data once, {moved} {move}, for {done} operations{per_byte}."
+        if len(numbers.nests) > 1
+        else f"Touching its data once, the nest moves {moved}, for {done} operations{per_byte}."
+    ]
     if exact:
         forms.append(f"Counted nest by nest, {done} operations on {moved} are {_intensity(numbers)} a byte.")
     if numbers.traffic > numbers.boundary and moved != least:
         forms += [
             f"Inputs and outputs take {least}; with the temporaries, and what several nests touch counted for each, "
-            f"{moved} move.",
-            f"{moved[0].upper()}{moved[1:]} move where inputs and outputs are {least}: the rest is temporaries, and "
+            f"{moved} {move}.",
+            f"{_upper(moved)} {move} where inputs and outputs are {least}: the rest is temporaries, and "
             f"what several nests touch.",
         ]
     return forms
@@ -166,13 +204,17 @@ def _intensity(numbers: StateNumbers) -> str:
 
 
 def _fetches(context: Context) -> list[str]:
-    """The tensor that is read most often for its size in the touched statements."""
+    """The tensor that is read most often for its size in the touched statements; where the step names one, that."""
+    named = context.step.args.get("tensor")
     found = [
         (traffic.reuse, number, traffic)
         for number in context.touched
         if number in context.numbers_before.nests
         for traffic in context.numbers_before.nests[number].reads
-        if traffic.elements.value > 1 and traffic.elements.exact and traffic.accesses.exact
+        if traffic.elements.value > 1
+        and traffic.elements.exact
+        and traffic.accesses.exact
+        and named in (None, traffic.tensor)
     ]
     if not found:
         return []
@@ -206,13 +248,19 @@ def _serial(context: Context) -> list[str]:
     names = [loop.variable for loop in loops if isinstance(loop, Loop)]
     carry, noun = ("carries", "loop") if len(names) == 1 else ("carry", "loops")
     which = f"{noun} {listed(names)} of nest {number}"
-    parallel = f"{nest.parallel_iterations} iterations{'' if len(names) == 1 else ' together'}"
+    count, both = nest.parallel_iterations, "" if len(names) == 1 else " together"
     return [
-        f"Every loop is serial, though {which}, {parallel}, {carry} no dependence.",
-        f"{which[0].upper()}{which[1:]} {carry} no dependence: {parallel}, of which no loop kind makes use yet.",
-        f"No loop is parallel, vectorised, unrolled or bound; of nest {number}, {listed(names)} could be: {parallel}.",
-        f"In nest {number}, {parallel} could run at once: {listed(names)} {carry} no dependence. Now all run in turn.",
+        f"Every loop is serial, though {which}, {count} iterations{both}, {carry} no dependence.",
+        f"{_upper(which)} {carry} no dependence: {count} iterations{both}, of which no loop kind makes use yet.",
+        f"All loops are serial; of nest {number}, {listed(names)} {carry} no dependence: {count} iterations that could "
+        "run at once.",
+        f"In nest {number}, {listed(names)} {carry} no dependence. All {count} iterations{both} could run at once; now "
+        "they run in turn.",
     ]
+
+
+def _upper(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _loops(found: Sequence[tuple[int, str]]) -> str:

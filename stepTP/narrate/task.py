@@ -75,7 +75,7 @@ def computed(context: Context) -> list[str]:
     texts += [call_text(step) for step in (context.step, *context.others, *(r.step for r in context.refused))]
     texts += [call_text(context.enabled)] if context.enabled else []
     texts += context.terms.values()
-    texts += [str(len(context.facts)), str(touched_operations(context))]
+    texts.append(str(touched_operations(context).value))
     texts += [str(len(found)) for found in kinds(context.before).values()]
     texts += map(purpose, context.before.body)
     for numbers in (context.numbers_before, context.numbers_after):
@@ -85,7 +85,7 @@ def computed(context: Context) -> list[str]:
 
 def _written(numbers: StateNumbers) -> list[str]:
     """A state's numbers in every form that a section gives them."""
-    texts = [*numbers.totals().values(), data_text(numbers.boundary)]
+    texts = [*numbers.totals().values(), numbers.nests_text(), data_text(numbers.boundary)]
     if numbers.traffic:
         texts.append(short_text(numbers.operations.value / numbers.traffic))
     weights = [operations(nest).value for nest in numbers.nests.values()]

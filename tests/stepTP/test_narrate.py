@@ -18,6 +18,7 @@ from stepTP.narrate.describe import purpose
 from stepTP.narrate.difference import changes, diff_text
 from stepTP.narrate.ground import ungrounded
 from stepTP.narrate.next_step import next_step
+from stepTP.narrate.numbers import measure
 from stepTP.narrate.outcome import change, effect, lines_text
 from stepTP.narrate.part import Form, capitals
 from stepTP.narrate.recover import recover_step
@@ -208,15 +209,38 @@ def test_a_declaration_is_no_nest() -> None:
     text = LINEAR.replace("L^{64,32}_{i,j}[E", "E^{f32,g}_{64,33};\nL^{64,32}_{i,j}[E")
     step = one_step(text, 'set_storage_layout(tensor="E", op="pad", axis=1, by=1)')
     told = {part.text for form in state(context_of(step)) for part in form}
-    assert any(said.startswith("This is about statement 1, beside 3 nests") for said in told)
+    assert any(said.startswith("This is about statement 1, in a program of 3 nests") for said in told)
     assert [said for said in told if "statement 1, one of" in said] == []
 
 
 def test_an_only_nest_is_no_part_of_one() -> None:
     step = one_step("in A_8,W_8;out C_8;\nL^8_i[C_i=A_i*W_i;]\n", "loop_split(path=(0), factor=2)")
     told = {part.text for form in state(context_of(step)) for part in form}
-    assert "From A and W to C there is 1 nest, of 8 iterations." in told
-    assert [said for said in told if "part of 1 nest" in said] == []
+    assert "From A and W to C there is 1 nest, of 8 equation instances." in told
+    assert [said for said in told if "one of 1 nest" in said] == []
+
+
+def test_what_reaches_no_output_does_not_contribute() -> None:
+    dead = "L^{16,512}_{i,j}[F_{i,j}=C_{i,j}*2.0;]\nG=D_0;\n"
+    for text, expected in ((SOFTMAX, set[str]()), (SOFTMAX + dead, {"Nest 3 and statement 4 do not contribute to C."})):
+        told = {part.text for form in state(context_of(steps_of(text)[0])) for part in form}
+        assert {said for said in told if "contribute" in said} == expected
+
+
+def test_an_equation_without_a_loop_is_no_nest() -> None:
+    numbers = measure(parse(UNUSUAL["constants alone"]))
+    assert (numbers.nests_text(), numbers.instances_text()) == ("1 nest and 2 equations", "8 equation instances")
+    assert measure(parse(SOFTMAX)).nests_text() == "3 nests"
+
+
+def test_what_the_step_takes_away_is_not_left_for_later() -> None:
+    calls = ('loop_unrolling(path=(2,0), kind="unrolled")', "loop_split(path=(0), factor=2)")
+    step = one_step(SOFTMAX, "loop_fusion(path=(2))")
+    for others, later in ((calls, False), (calls[1:], True)):
+        context = replace(context_of(step), others=tuple(map(parse_call, others)))
+        keys = (replace(context, key=f"key {number}") for number in range(64))
+        told = {part.text for each in keys for form in choice(each) for part in form}
+        assert any(said.startswith("Left for later") for said in told) is later
 
 
 def test_a_sentence_begins_with_a_capital() -> None:
@@ -226,10 +250,10 @@ def test_a_sentence_begins_with_a_capital() -> None:
     assert capitals('path-is-a-loop holds: it is. compute_inline(tensor="A") is legal.')[:4] == "path"
 
 
-def test_a_fact_that_begins_with_its_verb_gets_a_subject() -> None:
-    facts = (FactRecord(name="has-one-equation", holds=True, evidence="1 equation for A"),)
+def test_a_fact_that_begins_with_its_verb_is_its_evidence() -> None:
+    facts = (FactRecord(name="has-one-equation", holds=True, evidence="A has one equation"),)
     told = {part.text for form in legality(replace(context_of(steps_of(SOFTMAX)[0]), facts=facts)) for part in form}
-    assert {"It has one equation: 1 equation for A.", "1 equation for A (it has one equation)."} <= told
+    assert "A has one equation." in told and not any("It has" in said for said in told)
 
 
 def test_of_many_findings_the_first_are_told() -> None:
