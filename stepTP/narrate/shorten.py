@@ -1,6 +1,8 @@
-"""Long expressions as a sentence can carry them: what stands deep in parentheses is left out, marked by an ellipsis."""
+"""Long expressions as a sentence can carry them: what stands in parentheses is left out, marked by an ellipsis."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 
 SHOWN = 80  # characters of an expression that a sentence still carries
 SHORTER = 56  # where the text is too long otherwise
@@ -26,29 +28,24 @@ def shortened_apart(texts: dict[str, str], shown: int = SHOWN) -> dict[str, str]
 
 
 def _expression(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    deepest = max(text[:end].count("(") - text[:end].count(")") for end in range(len(text) + 1))
-    levels = (_down_to(text, level) for level in range(deepest - 1, -1, -1))
-    return next((found for found in levels if len(found) <= most), _down_to(text, 0))
+    """What stands in parentheses more than once gives way first, by what that saves; then the longest innermost."""
+    while len(text) > most:
+        groups = Counter(_in_parentheses(text))
+        found = [content for content in groups if len(content) > _KEPT]
+        again = [content for content in found if groups[content] > 1]
+        inner = [content for content in found if not any(f"({other})" in content for other in found)]
+        if not found:
+            return text
+        saved = {content: len(content) * groups[content] for content in found}
+        text = text.replace(f"({max(again or inner, key=lambda content: saved[content])})", "(…)")
+    return text
 
 
-def _down_to(text: str, level: int) -> str:
-    """The text without what stands in more than `level` parentheses, short contents aside."""
-    result: list[str] = []
-    depth = begun = 0
+def _in_parentheses(text: str) -> Iterator[str]:
+    """The content of every pair of parentheses, as often as it stands there."""
+    begun: list[int] = []
     for place, character in enumerate(text):
         if character == "(":
-            depth += 1
-            if depth == level + 1:
-                begun = place + 1
-                result.append(character)
-                continue
-        if character == ")":
-            if depth == level + 1:
-                inside = text[begun:place]
-                result.append(inside if len(inside) <= _KEPT else "…")
-            depth -= 1
-        if depth <= level:
-            result.append(character)
-    return "".join(result)
+            begun.append(place + 1)
+        elif character == ")" and begun:
+            yield text[begun.pop() : place]

@@ -375,6 +375,10 @@ def test_long_expressions_are_shortened() -> None:
     inner = "+".join(f"A_{{i,{n}}}*exp(C_{{i//4,(i+{n})%4}})" for n in range(6))
     assert shortened(f"tanh({inner})*2.0 is E_{{i}}") == "tanh(…)*2.0 is E_{i}"
     assert shortened(f"max(1.0+tanh({inner}),0.0)") == "max(1.0+tanh(…),0.0)"
+    again = "if_then_else(A_{i,j,k}>0.0,A_{i,j,k},A_{i,j,k}*0.1)"
+    short = "if_then_else(…)"
+    assert shortened(f"{again}*(1.0+0.04*{again}*{again})") == f"{short}*(1.0+0.04*{short}*{short})"
+    assert shortened(f"exp({again})*log({again}+A_{{i,j,k}})") == "exp(if_then_else(…))*log(if_then_else(…)+A_{i,j,k})"
     texts = {"old": f"tanh({inner})", "new": f"tanh({inner}*2.0)", "path": "(0,0)"}
     found = shortened_apart(texts)
     assert found["path"] == "(0,0)" and found["old"] != found["new"]
