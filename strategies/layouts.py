@@ -81,24 +81,66 @@ class Layout:
             case "fold":
                 return (*before, *([folded(index, self.by)] if self.by > 1 else []), *after)
 
+    def keeps_addresses(self) -> bool:
+        """Whether every element lies as many elements after the first one as before: only subscripts differ."""
+        size = self.shape[self.axis]
+        is_outermost = all(extent == 1 for extent in self.shape[: self.axis])
+        match self.op:
+            case "swap":
+                numbers = [number for number, extent in enumerate(self.shape) if extent > 1]
+                order = swapped(tuple(range(len(self.shape))), self.axis, self.by)
+                return [number for number in order if self.shape[number] > 1] == numbers
+            case "split":
+                return is_outermost or size % self.by == 0
+            case "merge":
+                return True
+            case "pad":
+                return is_outermost
+            case "fold":
+                return False
+
     def map_text(self) -> str:
-        """How an element's place changes, in words, and why no two elements come to share one."""
+        """How the subscripts of an element change, in words."""
         match self.op:
             case "swap":
                 return f"dimensions {self.axis} and {self.by} change places"
             case "split":
                 return (
-                    f"index e of dimension {self.axis} becomes (e//{self.by}, e%{self.by}), which no other index does"
+                    f"subscript e of dimension {self.axis} becomes e//{self.by} and e%{self.by}, "
+                    "and no other becomes that"
                 )
             case "merge":
-                return (
-                    f"(e, f) of dimensions {self.axis} and {self.axis + 1} become e*{self.by}+f, with f below {self.by}"
-                )
+                return f"subscripts e and f of dimensions {self.axis} and {self.axis + 1} become one, e*{self.by}+f"
             case "pad":
                 return f"dimension {self.axis} goes from {self.shape[self.axis]} to {self.shape[self.axis] + self.by}"
             case "fold":
                 places = "one place" if self.by == 1 else f"{self.by} places, e at e%{self.by}"
                 return f"the {self.shape[self.axis]} elements of dimension {self.axis} take turns at {places}"
+
+    def fit_text(self) -> str:
+        """Why the change makes sense for the shape, as evidence; `why_not` is empty."""
+        size = self.shape[self.axis]
+        match self.op:
+            case "swap":
+                other = self.shape[self.by]
+                return f"dimensions {self.axis} and {self.by} have {size} and {other} elements, in either order"
+            case "split":
+                blocks, rest = divmod(size, self.by)
+                if not rest:
+                    return f"{size} = {blocks}*{self.by}, so each subscript of dimension {self.axis} has one place"
+                return (
+                    f"{size} is between {blocks}*{self.by} and {blocks + 1}*{self.by}, so each subscript of dimension "
+                    f"{self.axis} has one place and the last block has room to spare"
+                )
+            case "merge":
+                whole = size * self.by
+                return f"{size}*{self.by} = {whole}, so each pair of subscripts has one place of {whole}"
+            case "pad":
+                if self.by < 0:
+                    return f"dimension {self.axis} has {counted(size, 'element')}, and {size + self.by} are left"
+                return f"dimension {self.axis} has {counted(size, 'element')}, and each keeps its subscript"
+            case "fold":
+                return f"dimension {self.axis} has {counted(size, 'element')}, more than {self.by}"
 
 
 def swapped(items: tuple[T, ...], one: int, other: int) -> tuple[T, ...]:

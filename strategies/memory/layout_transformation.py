@@ -32,7 +32,7 @@ from leir.syntax import Access, Alloc, Equation, Loop, Program, Variable
 from strategies.base import BitExact, Fact, Gridded, Level, counted
 from strategies.grid import DEFAULT, Grid
 from strategies.layouts import Layout, Op, layouts_worth_trying, rewritten_alike, with_layout
-from strategies.memories import WORDS, capacity, shape_text
+from strategies.memories import WORDS, capacity, room_text, shape_text
 
 
 class LayoutTransformation(Gridded):
@@ -41,8 +41,7 @@ class LayoutTransformation(Gridded):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Along {variable}, {access} moves by {stride} of {tensor}; in a copy with {new_shape} it moves by one.",
-        "From statement ({first}) on, {readers} {read} {tensor} as it is stored, with {shape}; a copy can have another "
-        "layout: {map}.",
+        "From statement ({first}) on, {readers} {read} {tensor} as it is stored, with {shape}; {alone}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A nest at ({at}) copies {tensor} to {copy}: {map}. From there on, {access} becomes {new_access}.",
@@ -50,8 +49,7 @@ class LayoutTransformation(Gridded):
         "instead: {new_access} for {access}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{bytes} are read and written once more, to be read in another layout. Values are copied, not computed: no bit "
-        "changes.",
+        "{bytes} are read and written once more, {order}. Values are copied, not computed: no bit changes.",
         "The copy costs one pass over {shape}; what is computed stays the same, to the last bit.",
     )
 
@@ -88,9 +86,9 @@ class LayoutTransformation(Gridded):
         why = layout.why_not()
         if not why and self.op == "pad" and self.by < 0:
             why = "a copy has at least the elements of its source"
-        yield Fact("layout-fits-the-shape", not why, why or layout.map_text())
+        yield Fact("layout-fits-the-shape", not why, why or layout.fit_text())
         size, most = prod(layout.new_shape()), capacity("g", tensor.dtype)
-        yield Fact("size-fits", size <= most, f"{counted(size, 'element')}; a tensor has at most {most}")
+        yield Fact("size-fits", size <= most, room_text("the copy", size, "g", tensor.dtype))
 
     def rewrite(self, program: Program) -> Program:
         tensor = tensors(program)[self.tensor]
@@ -124,12 +122,18 @@ class LayoutTransformation(Gridded):
             "shape": shape_text(tensor.shape),
             "new_shape": shape_text(layout.new_shape()),
             "map": layout.map_text(),
+            "order": "to be read in another layout",
+            "alone": "a copy can have another layout, though it brings none of these reads to move by one element "
+            "along its innermost loop, so that nothing is gained by it alone",
             "readers": counted(readers, "statement"),
             "read": "reads" if readers == 1 else "read",
             "bytes": f"{prod(tensor.shape) * BYTES[tensor.dtype]} bytes",
             "access": expression_text(shown[0]),
             "new_access": expression_text(shown[1]),
         }
+        if layout.keeps_addresses():
+            result["order"] = "in the same order: only subscripts differ, which later steps may use"
+            result["alone"] = "a copy with other subscripts has the same order, so nothing is gained by it alone"
         for path, statement in walk(before):
             loops = loops_around(before, path)
             if not isinstance(statement, Equation) or not loops or path[0] < self.at:

@@ -10,9 +10,9 @@
 Every access is rewritten, and nothing is copied. Quotients and remainders are taken from the parts of a subscript where
 the loops' ranges allow it: (i*b+j)//b is i for a j below b.
 
-Legal when: the tensor is a temporary, and still fits its memory. No two elements come to share a place, so every read
-still finds the value of the same write; that no element in use is padded away is proved again. Elements that a fold
-puts in one place must not be alive at once: that every read finds the same write is proved.
+Legal when: the tensor is a temporary that something accesses, and still fits its memory. No two elements come to share
+a place, so every read still finds the value of the same write; that no element in use is padded away is proved again.
+Elements that a fold puts in one place must not be alive at once: that every read finds the same write is proved.
 
 Pays when: threads that run together then touch neighbouring elements, or different banks of shared memory (a row padded
 by one element), or when an array of registers gets one dimension for each thread axis and each unrolled loop. A fold
@@ -43,7 +43,7 @@ from strategies.layouts import (
     rewritten_alike,
     with_layout,
 )
-from strategies.memories import WORDS, capacity, shape_text
+from strategies.memories import WORDS, capacity, role_text, room_text, shape_text
 
 
 class SetStorageLayout(Gridded):
@@ -54,18 +54,21 @@ class SetStorageLayout(Gridded):
         "Along {variable}, {access} of {tensor} moves by {stride}; stored with {new_shape}, it moves by one.",
         "A row of {tensor} has {row} elements, a multiple of the number of banks of shared memory: down a column, all "
         "threads meet in one bank. One element more a row spreads them.",
-        "{tensor} is a temporary in {source}, so its layout, {shape}, is free: {map}.",
+        "{tensor} keeps {size} elements along dimension {number}, though {apart}: what it needs is {new_shape}.",
+        "{tensor} is a temporary in {source}, so its layout, {shape}, is free. {alone}",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{tensor} goes from {shape} to {new_shape}, and {access} becomes {new_access}.",
-        "{tensor} keeps {same_shape}, in another layout: {access} becomes {new_access}.",
-        "{tensor} goes from {shape} to {new_shape}: {map}. Nothing changes in its {count}.",
+        "{tensor} keeps {same_shape}, in {order}: {access} becomes {new_access}.",
+        "{tensor} goes from {shape} to {new_shape}: {map}. No subscript changes in its {count}.",
         "In {tensor}, {map}; {access} is written {new_access} from now on.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Its storage goes from {bytes} to {new_bytes}. Every read still finds the value of the same write: no bit "
+        "The storage of {tensor} goes from {bytes} to {new_bytes}. Every read still finds the value of the same write: "
+        "no bit changes.",
+        "{tensor} takes the same {moved_bytes}, in another layout. Nothing is copied, and no bit changes.",
+        "{tensor} takes the same {kept_bytes}, in the same order: only its shape and its subscripts differ. No bit "
         "changes.",
-        "It takes the same {same_bytes}, in another layout. Nothing is copied, and no bit changes.",
     )
 
     tensor: str
@@ -75,8 +78,9 @@ class SetStorageLayout(Gridded):
 
     @classmethod
     def candidates(cls, program: Program, grid: Grid = DEFAULT) -> Iterator["SetStorageLayout"]:
+        used = {access.tensor for access in accesses(program)}
         for tensor in tensors(program).values():
-            if tensor.role == "temporary":
+            if tensor.role == "temporary" and tensor.name in used:
                 for op, axis, by in layouts_worth_trying(tensor.shape, grid):
                     yield cls(tensor=tensor.name, op=op, axis=axis, by=by)
                 for axis, by in dict.fromkeys(folds_worth_trying(program, tensor.name)):
@@ -84,17 +88,17 @@ class SetStorageLayout(Gridded):
 
     def facts(self, program: Program) -> Iterator[Fact]:
         tensor = tensors(program).get(self.tensor)
-        role = (
-            f"{self.tensor} is {'an' if tensor and tensor.role != 'temporary' else 'a'} {tensor.role}" if tensor else ""
-        )
         is_own = tensor is not None and tensor.role == "temporary"
-        yield Fact("tensor-is-a-temporary", is_own, role or f"{self.tensor} is no tensor of the program")
+        yield Fact("tensor-is-a-temporary", is_own, role_text(program, self.tensor))
         assert tensor is not None
+        times = sum(access.tensor == self.tensor for access in accesses(program))
+        evidence = f"{self.tensor} is accessed in {counted(times, 'place')}"
+        yield Fact("tensor-is-accessed", times > 0, evidence if times else f"nothing accesses {self.tensor}")
         layout = self._layout(program)
         why = layout.why_not()
-        yield Fact("layout-fits-the-shape", not why, why or layout.map_text())
+        yield Fact("layout-fits-the-shape", not why, why or layout.fit_text())
         size, most = prod(layout.new_shape()), capacity(tensor.scope, tensor.dtype)
-        room = f"{shape_text(layout.new_shape())}; {WORDS[tensor.scope]} has room for {most} of {tensor.dtype}"
+        room = room_text(self.tensor, size, tensor.scope, tensor.dtype)
         yield Fact("size-fits", size <= most, room)
         if self.op == "fold":
             after = self.rewrite(program)
@@ -123,13 +127,18 @@ class SetStorageLayout(Gridded):
             "source": WORDS[old.scope],
             "shape": shape_text(old.shape),
             "map": layout.map_text(),
+            "order": "the same order" if layout.keeps_addresses() else "another layout",
+            "alone": "The new one brings no access to move by one element along its innermost loop, so that nothing "
+            "is gained by it alone.",
         }
+        if layout.keeps_addresses():
+            result["alone"] = "The new one leaves every element where it is: nothing is gained by it alone."
         if shape_text(old.shape) == shape_text(new.shape):
             result["same_shape"] = shape_text(old.shape)
         else:
             result["new_shape"] = shape_text(new.shape)
         if sizes[0] == sizes[1]:
-            result["same_bytes"] = f"{sizes[0]} bytes{owner}"
+            result["kept_bytes" if layout.keeps_addresses() else "moved_bytes"] = f"{sizes[0]} bytes{owner}"
         else:
             result |= {"bytes": f"{sizes[0]} bytes{owner}", "new_bytes": f"{sizes[1]} bytes{owner}"}
         if own == moved:
@@ -139,6 +148,10 @@ class SetStorageLayout(Gridded):
             result |= {"access": expression_text(access), "new_access": expression_text(new_access)}
         if self.op == "pad" and self.by == 1 and old.scope == "s" and old.shape[self.axis] % 32 == 0:
             result["row"] = str(old.shape[self.axis])
+        if self.op == "fold":
+            result |= {"size": str(old.shape[self.axis]), "number": str(self.axis), "apart": "no two are alive at once"}
+            if self.by > 1:
+                result["apart"] = f"no two whose subscripts leave the same remainder by {self.by} are alive at once"
         return {**result, **self._nearer(before, after)}
 
     def _nearer(self, before: Program, after: Program) -> dict[str, str]:

@@ -62,8 +62,8 @@ from leir.syntax import (
     Variable,
     reads,
 )
-from strategies.base import BitExact, Fact, Level, Strategy, counted, flow_preserved, listed, path_text, same_loops
-from strategies.memories import WORDS, capacity
+from strategies.base import BitExact, Fact, Level, Strategy, flow_preserved, listed, path_text, same_loops
+from strategies.memories import WORDS, capacity, role_text, room_text
 
 
 class SetStorageScope(Strategy):
@@ -81,11 +81,12 @@ class SetStorageScope(Strategy):
     )
     change: ClassVar[tuple[str, ...]] = (
         "{tensor} moves from {source} to {to}: from {shape} to {new_shape}. {declaration}",
+        "{tensor} moves from {source} to {to}, with {same_shape} as before. {declaration}",
         "In {uses}, {access} becomes {new_access}: {new_shape} in {to} instead of {shape} in {source}. {declaration}",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Its storage goes from {bytes} to {new_bytes}. Every read still finds the value of the same write, so "
-        "the results keep every bit.",
+        "The storage of {tensor} goes from {bytes} to {new_bytes}. Every read still finds the value of the same write, "
+        "so the results keep every bit.",
         "{touches} accesses of {tensor} now go to {to} instead of {source}. No value changes, and no rounding.",
     )
 
@@ -103,9 +104,8 @@ class SetStorageScope(Strategy):
 
     def facts(self, program: Program) -> Iterator[Fact]:
         tensor = tensors(program).get(self.tensor)
-        role = tensor.role if tensor else "not a tensor of the program"
-        article = {"temporary": "a ", "input": "an ", "output": "an "}.get(role, "")
-        yield Fact("tensor-is-a-temporary", role == "temporary", f"{self.tensor} is {article}{role}")
+        is_own = tensor is not None and tensor.role == "temporary"
+        yield Fact("tensor-is-a-temporary", is_own, role_text(program, self.tensor))
         assert tensor is not None
         evidence = f"{self.tensor} is in {WORDS[tensor.scope]}"
         yield Fact("scope-is-another", tensor.scope != self.scope, evidence)
@@ -113,21 +113,11 @@ class SetStorageScope(Strategy):
         using = tuple(statements_using(program, self.tensor))
         where = f"{self.tensor} is accessed at {_paths_text(using)}" if using else f"nothing accesses {self.tensor}"
         yield Fact("tensor-is-accessed", bool(using), where)
-        uses = _paths_text(using)
         where = f"no list for {WORDS[self.scope]} holds" if place is None else f"{_list_text(program, place)} hold"
-        yield Fact("accesses-share-a-list", place is not None, f"{where} every access: {uses}")
+        yield Fact("accesses-share-a-list", place is not None, f"{where} every access of {self.tensor}")
         assert place is not None
-        size = math.prod(_Move(program, tensor, place).shape)
-        largest = capacity(self.scope, tensor.dtype)
-        most = {
-            "g": f"a tensor has at most {largest}",
-            "s": f"a block has {largest * BYTES[tensor.dtype]} bytes",
-            "l": f"a thread has {largest * BYTES[tensor.dtype]} bytes",
-        }[self.scope]
-        taken = "" if self.scope == "g" else f" take {size * BYTES[tensor.dtype]} bytes"
-        if size == 1:
-            taken = taken.replace("take", "takes")
-        yield Fact("size-fits", size <= largest, f"{counted(size, 'element')} of {tensor.dtype}{taken}; {most}")
+        size, largest = math.prod(_Move(program, tensor, place).shape), capacity(self.scope, tensor.dtype)
+        yield Fact("size-fits", size <= largest, room_text(self.tensor, size, self.scope, tensor.dtype))
         after = self.rewrite(program)
         yield flow_preserved(program, after, same_loops(program, after), because=self._lifetime_text(program, after))
 
@@ -167,17 +157,19 @@ class SetStorageScope(Strategy):
             "source": WORDS[old.scope],
             "to": WORDS[new.scope],
             "To": WORDS[new.scope].capitalize(),
-            "shape": _shape_text(old),
-            "new_shape": _shape_text(new),
             "bytes": _size_text(old),
             "new_bytes": _size_text(new),
             "writers": _paths_text(writers),
             "readers": _paths_text(readers) if readers else "no place",
             "used": f"written at {_paths_text(writers)} and {read}",
-            "declaration": "It needs no declaration: undeclared tensors are global."
+            "declaration": f"{self.tensor} needs no declaration: undeclared tensors are global."
             if new.alloc is None
-            else f"It is declared at {path_text(new.alloc)}, ahead of the statements that use it.",
+            else f"{self.tensor} is declared at {path_text(new.alloc)}, ahead of the statements that use it.",
         }
+        if _shape_text(old) == _shape_text(new):
+            result["same_shape"] = _shape_text(old)
+        else:
+            result |= {"shape": _shape_text(old), "new_shape": _shape_text(new)}
         if math.prod(new.shape) < math.prod(old.shape):
             result["fewer"] = _shape_text(new)
         place = list_for(before, self.tensor, self.scope)
