@@ -269,6 +269,19 @@ def walk_expression(expression: Expr, within: Path = ()) -> Iterator[tuple[Path,
             waiting += [((*here, number), below[number]) for number in range(len(below) - 1, -1, -1)]
 
 
+def may_be_skipped(expression: Expr, within: Path) -> bool:
+    """Whether the part that child numbers lead to may be left out where an expression is computed."""
+    for number in within:
+        match expression:
+            case Select() if number > 0:
+                return True
+            case Binary("&&" | "||") if number == 1:
+                return True
+            case _:
+                expression = operands(expression)[number]
+    return False
+
+
 def subexpressions(expression: Expr) -> tuple[Expr, ...]:
     """The expression and all below it, subscripts left out."""
     if isinstance(expression, Access):

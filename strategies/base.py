@@ -206,6 +206,12 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def either(names: Iterable[str]) -> str:
+    """What a sentence that denies all of them says: `A`, `A or C`, `any of A, C and D`."""
+    found = list(names)
+    return " or ".join(found) if len(found) < 3 else f"any of {listed(found)}"
+
+
 def counted(count: int, noun: str) -> str:
     """`1 nest`, `2 nests`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -43,7 +43,7 @@ from leir.syntax import (
     Variable,
 )
 from strategies.arithmetic import chain_to
-from strategies.base import Fact, Strategy, counted, listed, path_text
+from strategies.base import Fact, Strategy, counted, either, listed, path_text
 from strategies.openings import an_equation
 
 
@@ -62,6 +62,11 @@ class Part:
         return tuple(loop.first + loop.extent for loop in self.loops)
 
     @property
+    def holder(self) -> str:
+        """What computes the part, in words."""
+        return "the new nest" if self.levels else "the new equation"
+
+    @property
     def guards(self) -> tuple[Expr, ...]:
         return tuple(level.condition for level in self.levels if isinstance(level, Guard))
 
@@ -77,20 +82,26 @@ class OfPart(Strategy):
         """What must hold of the place; the part there."""
         yield from an_equation(program, self.path)
         why = why_no_part(program, self.path, self.within)
-        shown = why or f"{expression_text(expression_at(program, Place(self.path, self.within)))} computes something"
+        shown = why
+        if not why:
+            value = expression_at(program, Place(self.path, self.within))
+            read = listed(dict.fromkeys(access.tensor for access in accesses(value)))
+            shown = f"{expression_text(value)} is computed from {read}"
         yield Fact("part-computes-something", not why, shown)
         inside = self.before <= len(self.path)
-        evidence = f"{path_text(self.path)} has {counted(len(self.path), 'step')}, not {self.before}"
-        if inside:
-            evidence = f"the new nest goes before {path_text(self.path[: self.before])}"
-        yield Fact("place-is-on-the-path", inside, evidence)
-        return part_at(program, self.path, self.within, self.before)
+        if not inside:
+            evidence = f"{path_text(self.path)} has {counted(len(self.path), 'step')}, not {self.before}"
+            yield Fact("place-is-on-the-path", False, evidence)
+        part = part_at(program, self.path, self.within, self.before)
+        evidence = f"{part.holder} goes before {path_text(self.path[: self.before])}"
+        yield Fact("place-is-on-the-path", True, evidence)
+        return part
 
     def operands_unchanged(self, after: Program, part: Part, last: str) -> Fact:
         """That the part has one value from the nest that computes it on; `last`: up to where, in words."""
         equation = next(p for p, node in walk(after) if isinstance(node, Equation) and node.target == part.entry)
         why = why_value_differs(after, equation)
-        held = f"nothing writes an operand of {expression_text(part.value)} between {path_text(equation)} and {last}"
+        held = f"nothing writes an operand of {expression_text(part.value)} between {part.holder} and {last}"
         return Fact("operands-are-unchanged", not why, why or held)
 
     def terms_of_part(self, before: Program, part: Part) -> dict[str, str]:
@@ -101,6 +112,9 @@ class OfPart(Strategy):
             "value": expression_text(part.value),
             "path": path_text(self.path),
             "before": path_text(self.path[: self.before]),
+            "ahead": "right before it"
+            if self.before == len(self.path)
+            else f"ahead of {path_text(self.path[: self.before])}",
             "new": path_text(new),
             "tensor": part.entry.tensor,
             "entry": expression_text(part.entry),
@@ -109,11 +123,22 @@ class OfPart(Strategy):
         }
         operands = dict.fromkeys(access.tensor for access in accesses(part.value))
         if len(operands) > 1:
-            result |= {"operands": listed(operands), "any_operand": " or ".join(operands)}
+            result |= {"operands": listed(operands), "any_operand": either(operands)}
         if part.guards:
             result["guards"] = listed(map(expression_text, part.guards))
         elif part.levels:
             result["header"] = header_text(part.levels)
+            outside = [loop for loop in part.loops if loop not in part.levels]
+            result["run"] = f"inside {header_text(outside)}" if outside else "alone"
+        loops = sum(isinstance(level, Loop) and level.extent > 1 for level in part.levels)
+        if loops and all(isinstance(level, Loop) and level.kind == "L" for level in part.levels):
+            is_outermost = self.before == 1
+            result["ways"] = {
+                (False, False): "split",
+                (False, True): "split or bound",
+                (True, False): "ordered and tiled",
+                (True, True): "ordered, tiled and bound",
+            }[loops > 1, is_outermost]
         return result
 
 

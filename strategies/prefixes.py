@@ -11,7 +11,7 @@ from leir.analysis.kernels import BYTES
 from leir.analysis.reduction import Accumulation, accumulation_at, why_read_early, writes_apart
 from leir.analysis.running import Along
 from leir.edit import dtypes, insert_at, loops_around, nested, replace_at, walk
-from leir.printer import expression_text, header_text
+from leir.printer import equation_text, expression_text, header_text
 from leir.syntax import (
     Access,
     Alloc,
@@ -27,7 +27,7 @@ from leir.syntax import (
     Variable,
     integer,
 )
-from strategies.base import Fact, path_text
+from strategies.base import Fact, counted, path_text
 from strategies.blocks import iteration_number
 
 
@@ -148,11 +148,26 @@ def declared(program: Program, tensor: str, dtype: DType, shape: tuple[int, ...]
     return program if dtypes(program)[tensor] == dtype else insert_at(program, (0,), Alloc(tensor, dtype, "g", shape))
 
 
+def whole_text(program: Program, path: Path) -> str:
+    """What `path` holds of a reduction, as evidence; `why_not_reduction` is empty."""
+    found = accumulation_at(program, path)
+    assert found is not None
+    loops = ", ".join(loop.variable for loop in found.reduced())
+    return f"{equation_text(found.equation)} reduces over {loops} and alone writes {found.equation.target.tensor}"
+
+
+def order_text(scan: Scan) -> str:
+    """In which order, and how many, the terms of a row are taken, as evidence."""
+    header = header_text(scan.along.loops)
+    be = "is" if len(scan.along.loops) == 1 else "are"
+    return f"{header} {be} serial, with {counted(scan.along.count, 'term')} in each row"
+
+
 def read_when_done(program: Program, scan: Scan) -> Fact:
     """The fact that nobody reads a result before it has all its terms."""
     why = why_read_early(program, scan.found)
     return Fact(
-        "nobody-reads-early", not why, why or f"{expression_text(scan.equation.target)} is read when it is done"
+        "nobody-reads-early", not why, why or f"{expression_text(scan.equation.target)} is read only when it is done"
     )
 
 
@@ -169,7 +184,10 @@ def scan_terms(program: Program, nest: Path, running: str, dtype: DType) -> dict
     """What the sentences of both strategies say of a reduction and its running results."""
     scan = scan_at(program, nest)
     size = math.prod(scan.shape())
-    return {
+    alone = {}
+    if scan.found.is_alone and scan.rows:
+        alone = {"second_nest": f"the one at {path_text(nest)}"}
+    return alone | {
         "path": path_text(nest),
         "result": expression_text(scan.equation.target),
         "term": expression_text(scan.equation.value),

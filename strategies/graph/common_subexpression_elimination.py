@@ -72,7 +72,7 @@ class CommonSubexpressionElimination(OfPart, Gridded):
         "What {path} computes as {value}, {other} spells {spelled}: in its own loops, the same value.",
         "{operands} are what {value} depends on, and they hold still while {places} compute it: {saved} of the "
         "{times_before} evaluations {find} what an earlier one found.",
-        "One equation, at {here}, works out {value} more than once, in {places}.",
+        "One equation, at {here}, works out {value} {repeatedly}.",
         "Among the expressions that occur more than once is {value}: at {paths}, each time with the same operands.",
         "{value}, which {path} computes, is needed in {places}, with the same operands each time.",
     )
@@ -90,17 +90,17 @@ class CommonSubexpressionElimination(OfPart, Gridded):
         "The step adds {entry}={value} at {new} and puts {reads} where the value was computed, in {places}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "It is computed {often}, for {bytes} of storage. {tensor} has the type that it is computed in, {dtype}: no "
-        "rounding is added, every bit stays.",
+        "The value is computed {often}, for {bytes} of storage. {tensor} has the type that it is computed in, {dtype}: "
+        "no rounding is added, every bit stays.",
         "{tensor} takes {bytes} and is read in {places}. It has the type of the computation, {dtype}, so every bit "
         "stays.",
-        "{places} share one computation; the price is a store, a load in each, and {bytes}. Stored as {dtype}, the "
-        "value keeps every bit.",
+        "{places} share one computation; the price is a store, a load in each, and {bytes} of storage. Stored as "
+        "{dtype}, the value keeps every bit.",
         "{evaluations_saved} {are} saved and {bytes} are spent. No place sees another value than before.",
-        "{value} is worked out once, by a statement that can be tiled or bound by itself; the others load {tensor}, "
-        "which is {dtype} as the computation was. All results keep their bits.",
+        "{value} is worked out by a nest that can be {ways} by itself; {places} load {tensor}, which is {dtype} as the "
+        "computation was. All results keep their bits.",
         "Of {times_before} evaluations, {times_after} {remain}; {tensor} holds their results in {bytes}, unrounded.",
-        "Loads of {tensor} replace arithmetic in {places}. Its {bytes} are traffic that was not there before; that "
+        "Loads of {tensor} replace arithmetic in {places}. Its {bytes} are storage that was not there before; that "
         "pays where {value} costs more than a load. The results are the same bits.",
         "Since {tensor} is stored in {dtype}, the type in which {value} is computed, each of the {places} gets what it "
         "computed before, bit for bit.",
@@ -137,12 +137,14 @@ class CommonSubexpressionElimination(OfPart, Gridded):
         yield from self.facts_of_part(program)
         part, found = self._found(program)
         value, enough = expression_text(part.value), len(found) >= self.places
-        where = listed(dict.fromkeys(path_text(occurrence.place.path) for occurrence in found))
-        evidence = f"{value} is computed in {counted(len(found), 'place')}, at {where}"
+        shown = found[: self.places]
+        paths = dict.fromkeys(path_text(occurrence.place.path) for occurrence in shown)
+        where = f", at {listed(paths)}" if len(paths) > 1 else f" of the equation at {listed(paths)}"
+        evidence = f"{value} is computed in {counted(len(shown), 'place')}{where}"
         yield Fact("occurs-in-these-places", enough, evidence if enough else f"{evidence}, not in {self.places}")
         after = self.rewrite(program)
         missing = next(check_definedness(after, part.entry.tensor), None)
-        evidence = f"every place reads an element of {part.entry.tensor} that the new nest computes"
+        evidence = f"every place reads an element of {part.entry.tensor} that {part.holder} computes"
         yield Fact("places-have-one-domain", missing is None, missing.message if missing else evidence)
         yield self.operands_unchanged(after, part, "the last place")
 
@@ -159,6 +161,7 @@ class CommonSubexpressionElimination(OfPart, Gridded):
         paths = list(dict.fromkeys(path_text(occurrence.place.path) for occurrence in found))
         result = self.terms_of_part(before, part) | {
             "places": counted(len(found), "place"),
+            "repeatedly": "twice" if len(found) == 2 else f"in {len(found)} places",
             "reads": listed(dict.fromkeys(expression_text(occurrence.entry) for occurrence in found)),
         }
         if len(paths) == 1:

@@ -45,16 +45,18 @@ from leir.edit import (
     loops_around,
     map_expression,
     map_statement,
+    may_be_skipped,
     replace_at,
     statement_at,
     variables_of,
     walk,
+    walk_expression,
 )
 from leir.names import substitute_in
 from leir.printer import equation_text, expression_text
-from leir.syntax import Access, Cast, Equation, Expr, Guard, Loop, Path, Place, Program
-from strategies.base import BitExact, Fact, Level, Strategy, counted, listed, path_text
-from strategies.memories import WORDS
+from leir.syntax import Access, Cast, Equation, Expr, Guard, Loop, Path, Place, Program, operands
+from strategies.base import BitExact, Fact, Level, Strategy, counted, either, listed, path_text
+from strategies.memories import WORDS, role_text
 
 
 class ComputeInline(Strategy):
@@ -64,13 +66,14 @@ class ComputeInline(Strategy):
     choice: ClassVar[tuple[str, ...]] = (
         "{tensor} holds {value} from {definition} on, and {one_place} reads it: computed there, the value need not "
         "be stored.",
-        "{tensor} holds {value} from {definition} on for {places} that read it; each can compute it from operands "
-        "that have not changed since.",
+        "{tensor} holds {value} from {definition} on for {places} that read it; each can compute it from {operands}, "
+        "unchanged since then.",
         "The statement at {definition} does nothing but keep {value} in {tensor}; what reads that can compute it.",
         "Why store {value}? Each read of {tensor} can find it from {operands}, which nothing changes in between.",
-        "{tensor} keeps {bytes} in {memory} for a value, {value}, that its readers can compute.",
-        "{tensor} separates what belongs to one formula, where {access} is {inlined}.",
-        "Without {tensor} in between, {inlined} meets the operations around {access}.",
+        "{tensor} keeps {bytes} in {memory} for a value, {value}, that {whoever} can compute.",
+        "{tensor} stands between the equations at {definition} and {reader}: with {inlined} for {access}, they are one "
+        "formula.",
+        "In {around}, {inlined} can take the place of {access}, without {tensor} in between.",
         "{tensor} has one equation, {equation}, and its value can stand wherever {tensor} is read.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -78,24 +81,27 @@ class ComputeInline(Strategy):
         "{equation} at {definition} goes, and every read of {tensor} becomes its value; {access} is now {inlined}, "
         "which rounds or converts to {dtype} as the store did.",
         "{tensor} disappears: where {access} was read, {inlined} is computed.",
-        "The readers of {tensor} take over its equation, {equation}; {access} turns into {inlined}.",
+        "What reads {tensor} takes over its equation, {equation}; {access} turns into {inlined}.",
         "No statement writes {tensor} any more; its value is written out where it was read, {inlined} for {access}.",
         "The equation at {definition} is removed, and its value is put in place of every read of {tensor}.",
         "Substitute {inlined} for {access}, and drop {equation}.",
         "There is one equation less: what {tensor} held is part of what reads it, as {inlined} for {access}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{bytes} in {memory} are no longer written and read. The value is computed {often}, from the same operands,"
-        " so every bit stays.",
-        "{tensor} needs no storage any more, {bytes} in {memory}. Each read gets the value that was stored, so "
+        "{tensor} is no longer written and read, and its {bytes} in {memory} {are} free. The value is computed "
+        "{often}, from the same operands, so every bit stays.",
+        "The {bytes} of {tensor} in {memory} {are} not needed any more. Each read gets the value that was stored, so "
         "every bit stays.",
-        "A store and the loads of {tensor} are saved, {bytes} in {memory}; every result keeps its bits.",
-        "What {tensor} held is part of one formula now, where factorization, cancellation and their like can see "
-        "it. No bit changes.",
-        "The value is computed {often}. Since no operand changes in between, every bit stays.",
+        "Saved {are} {bytes} of storage in {memory}, and the traffic of the store and the {loads} of {tensor}; every "
+        "result keeps its bits.",
+        "What {tensor} held is part of one formula now, {formula}, where factorization, cancellation and their like "
+        "can see it. No bit changes.",
+        "{subscripted} is read by {inlined} directly, no longer through {tensor}. The element is the same, and so is "
+        "every bit.",
+        "The value is computed {often}. Since nothing writes {any_operand} in between, every bit stays.",
         "In {places} the value is computed that one statement computed for all; no bit of a result changes.",
-        "{tensor} is no longer stored and loaded, {bytes} in all; each read computes instead, to the same bits.",
-        "The program has {fewer}, {tensor}, and no result changes by a bit.",
+        "{tensor}, {bytes} in {memory}, is no longer stored and loaded; each read computes instead, to the same bits.",
+        "The program has {fewer}, without {tensor}, and no result changes by a bit.",
     )
 
     tensor: str
@@ -110,29 +116,41 @@ class ComputeInline(Strategy):
 
     def facts(self, program: Program) -> Iterator[Fact]:
         known = tensors(program).get(self.tensor)
-        role = known.role if known else "no tensor of the program"
-        evidence = f"{self.tensor} is {'an' if role in ('input', 'output') else 'a' if known else ''} {role}"
-        yield Fact("tensor-is-a-temporary", role == "temporary", evidence.replace("  ", " "))
+        is_own = known is not None and known.role == "temporary"
+        yield Fact("tensor-is-a-temporary", is_own, role_text(program, self.tensor))
         found = _definitions(program, self.tensor)
-        yield Fact("has-one-equation", len(found) == 1, f"{counted(len(found), 'equation')} for {self.tensor}")
+        evidence = f"{self.tensor} has {counted(len(found), 'equation') if found else 'no equation'}"
+        if found:
+            evidence += f", at {listed(path_text(path) for path, _ in found)}"
+        yield Fact("has-one-equation", len(found) == 1, evidence)
         ((path, equation),) = found
-        text = equation_text(equation)
+        here = f"the equation at {path_text(path)}"
         is_store = equation.op == "="
-        yield Fact("is-no-accumulation", is_store, f"{text} {'stores' if is_store else 'accumulates'}")
+        yield Fact("is-no-accumulation", is_store, f"{here} {'stores its value' if is_store else 'accumulates'}")
         free = is_free_of(equation, self.tensor)
-        yield Fact("value-is-not-recursive", free, f"{text} {'does not read' if free else 'reads'} {self.tensor}")
+        yield Fact("value-is-not-recursive", free, f"{here} {'does not read' if free else 'reads'} {self.tensor}")
         reads = len(reads_of(program, self.tensor))
-        yield Fact("is-read", reads > 0, f"{counted(reads, 'place')} {'reads' if reads == 1 else 'read'} {self.tensor}")
+        evidence = f"{self.tensor} is read in {counted(reads, 'place')}" if reads else f"nothing reads {self.tensor}"
+        yield Fact("is-read", reads > 0, evidence)
         apart = writes_apart(program, path)
-        evidence = f"no two iterations of {text} write one element"
+        evidence = f"no two iterations of {here} write one element"
         yield Fact("writes-each-element-once", apart, evidence if apart else f"{evidence}: not provable")
         lost = _Inlining(program, self.tensor).undetermined()
         evidence = f"the subscripts of {expression_text(equation.target)} give every variable of its value"
+        if not variables_of(equation.value):
+            evidence = f"the value of {self.tensor}, {expression_text(equation.value)}, has no loop variable"
         if lost:
             evidence = f"the subscripts of {expression_text(equation.target)} do not give {', '.join(lost)}"
         yield Fact("subscripts-are-invertible", not lost, evidence)
         why = why_value_differs(program, path)
-        yield Fact("operands-are-unchanged", not why, why or f"nothing writes an operand of {text} before it is read")
+        value = expression_text(equation.value)
+        evidence = (
+            f"nothing writes an operand of {value} between its store at {path_text(path)} and a read of {self.tensor}"
+        )
+        if not any(accesses(equation.value)):
+            beside = " but loop variables" if variables_of(equation.value) else ""
+            evidence = f"the value of {self.tensor}, {value}, has no operand{beside}"
+        yield Fact("operands-are-unchanged", not why, why or evidence)
 
     def rewrite(self, program: Program) -> Program:
         inlining = _Inlining(program, self.tensor)
@@ -160,24 +178,53 @@ class ComputeInline(Strategy):
             "access": expression_text(access),
             "inlined": expression_text(inlined),
             "bytes": counted(size, "byte"),
+            "are": "is" if size == 1 else "are",
             "memory": WORDS[known.scope],
+            "loads": "load" if len(reads) == 1 else "loads",
+            "whoever": "its one reader" if len(reads) == 1 else "each of its readers",
         }
-        operands = dict.fromkeys(read.tensor for read in accesses(equation.value))
-        if operands:
-            result["operands"] = listed(operands)
+        names = dict.fromkeys(read.tensor for read in accesses(equation.value))
+        if names:
+            result |= {"operands": listed(names), "any_operand": either(names)}
         if len(reads) > 1:
             result["places"] = counted(len(reads), "place")
         else:
             result["one_place"] = "one place"
+        result |= self._surroundings(before, access, inlined, reads)
         if inlining.converts:
             result["dtype"] = known.dtype
         around = [level for path in (inlining.path, *reads) for _, level in enclosing(before, path)]
         if not any(isinstance(level, Guard) for level in around):
             old = iterations_around(before, inlining.path)
             new = sum(iterations_around(before, path) for path in reads)
-            result["often"] = "as often as before" if new == old else f"up to {new} times instead of {old}"
+            parts = [
+                (e, *found) for p in reads for e in expressions(statement_at(before, p)) for found in walk_expression(e)
+            ]
+            own = ((e, within) for e, within, part in parts if isinstance(part, Access) and part.tensor == self.tensor)
+            most = "at most " if any(may_be_skipped(e, within) for e, within in own) else ""
+            result["often"] = f"{most}as often as before" if new == old else f"{most}{new} times instead of {old}"
         if len(tensors(before)) - len(tensors(after)) == 1:
             result["fewer"] = "one tensor less"
+        return result
+
+    def _surroundings(self, program: Program, access: Access, inlined: Expr, reads: list[Path]) -> dict[str, str]:
+        """Terms of what stands around the first read: the formula that it is part of, or the access of a subscript."""
+        reader = statement_at(program, reads[0])
+        found = (
+            (whole, within) for whole in expressions(reader) for within, e in walk_expression(whole) if e == access
+        )
+        whole, within = next(found)
+        outer = [whole]
+        for number in within[:-1]:
+            outer.append(operands(outer[-1])[number])
+        if not within or not isinstance(reader, Equation) or whole == reader.target:
+            return {}
+        if subscripted := [each for each in outer if isinstance(each, Access)]:
+            return {"subscripted": subscripted[-1].tensor}
+        formula = map_expression(outer[-1], lambda e: inlined if e == access else e)
+        result = {"around": expression_text(outer[-1]), "formula": expression_text(formula)}
+        if len(reads) == 1:
+            result["reader"] = path_text(reads[0])
         return result
 
 

@@ -38,8 +38,11 @@ from strategies.base import (
     BitExact,
     Fact,
     Level,
+    counted,
     listed,
+    path_text,
 )
+from strategies.elsewhere import occurs_elsewhere
 from strategies.parts import OfPart, evaluations, part_at, saving_terms, why_no_part, with_nest_of
 
 
@@ -52,12 +55,14 @@ class ExpressionSplitting(OfPart):
         "{value} does not change with {fixed_loops}: ahead of {before} it takes {evaluations_after}, at "
         "{path} it takes {times_before}.",
         "Of the {times_before} evaluations of {value} at {path}, {saved} {repeat} what another one has found.",
-        "Within the equation at {path}, {value} can be set apart: its operands are the same ahead of {before}.",
+        "Within the equation at {path}, {value} can be set apart: its operands are the same {ahead}.",
         "{operands} are all that {value} reads, and they have their values ahead of {before} already.",
-        "Set apart, {value} runs over {header} alone, in a nest that can be ordered, tiled and bound by itself.",
+        "Set apart, {value} runs over {header} {run}, in a nest that can be {ways} by itself.",
+        "{value} is computed at {path}, and the same value at {elsewhere}: setting it apart is a first step to sharing "
+        "it.",
         "Where {guards}, {value} can be computed ahead of {path}, from operands that stay as they are.",
-        "{value} is a part of the equation at {path}, and its operands have their values ahead of {before} already:"
-        " a nest of its own can be ordered, tiled and bound by itself.",
+        "{value} is a part of the equation at {path}, and its operands have their values {ahead} already, so that it "
+        "can be computed there.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A new statement at {new} computes {value} into {entry}, and the equation reads that in its place.",
@@ -78,12 +83,11 @@ class ExpressionSplitting(OfPart):
         "{evaluations_saved} {are} saved, and {bytes} are spent on {tensor}. The bits of all results are the same.",
         "{tensor} is stored once and loaded where {value} was computed: {bytes} of {dtype}, unrounded, so that "
         "every bit stays.",
-        "The value is computed by a statement that can be tiled or bound by itself. Stored as {dtype}, it keeps "
-        "every bit.",
-        "No place sees another value than before, bit for bit; the price is {bytes}, a store and a load.",
-        "A store and a load of {bytes} are added, and {evaluations_after} of {value} {remain}; all bits stay.",
-        "What {value} was is {tensor} from now on, for this equation and, after further steps, for others. No bit "
-        "changes.",
+        "The value is computed by a nest that can be {ways} by itself. Stored as {dtype}, it keeps every bit.",
+        "No place sees another value than before, bit for bit; the price is {bytes} of storage, and the traffic of a "
+        "store and a load.",
+        "{stores} and {loads} of {tensor} are added, and {evaluations_after} of {value} {remain}; all bits stay.",
+        "The equation reads {tensor} now, which has what {value} was. No bit changes.",
     )
 
     @classmethod
@@ -108,10 +112,14 @@ class ExpressionSplitting(OfPart):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         del after
         part = part_at(before, self.path, self.within, self.before)
+        place = Place(self.path, self.within)
         result = self.terms_of_part(before, part)
-        times, own = evaluations(before, Place(self.path, self.within)), prod(loop.extent for loop in part.loops)
+        if elsewhere := occurs_elsewhere(before, part.value, place):
+            result["elsewhere"] = path_text(elsewhere)
+        times, own = evaluations(before, place), prod(loop.extent for loop in part.loops)
         if times is not None and own < times:
             result |= saving_terms(times, own)
+            result |= {"stores": counted(own, "store"), "loads": counted(times, "load")}
             named = {loop.variable for loop in part.loops}
             loops = loops_around(before, self.path)
             result["fixed_loops"] = listed(loop.variable for loop in loops if loop.variable not in named)

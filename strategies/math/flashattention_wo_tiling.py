@@ -73,7 +73,7 @@ from leir.syntax import (
     Program,
     Stmt,
 )
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Level, Strategy, counted, describe_at, listed, path_text, statement_or_none
 from strategies.passes import Registers, all_inner, loops_of, row_of
 
 
@@ -104,20 +104,20 @@ class FlashattentionWoTiling(Strategy):
         "One nest over the rows takes the place of {parts}. Registers {registers} keep the maximum so far and what "
         "was summed relative to it; {new} is the maximum with the {unit} at hand, and {factor} rescales what was "
         "summed before.",
-        "{parts} become one pass. For each {unit}, {new} is the new maximum, {factor} is exp({running}-{new}), "
+        "{nests} become one pass. For each {unit}, {new} is the new maximum, {factor} is exp({running}-{new}), "
         "{accumulators} are multiplied by it, and the new terms come in relative to {new}; at the row's end {output} "
         "is stored.",
         "The scores move into the nest of {output}: each is {made} where it is used. {running} starts at -inf and "
         "follows the maximum; {accumulators} follow it by the factor {factor}.",
         "Each row starts with {running}=-inf and zeros in {accumulators}. Then, {unit} by {unit}: the scores, the new "
         "maximum {new}, the factor {factor} for what is there already, and the weighted values on top.",
-        "{parts} go; what they made is made in passing. A row lives in {registers}, and stores no more than {stored}.",
+        "{nests} go; what they made is made in passing. A row lives in {registers}, and stores no more than {stored}.",
         "The sum at {path} is taken together with its softmax. Where it read weights it now has {running}, the "
         "maximum of the scores seen, and {factor}, by which {accumulators} are kept relative to it.",
         "Maximum, sum and weighted sum advance side by side through the {keys} terms of a row, in {registers}; each "
         "{unit} that raises the maximum to {new} rescales the others by {factor}.",
-        "{parts} are one nest now: {new} and {factor} are computed for each {unit}, {accumulators} are rescaled and "
-        "added to, and {stored} stored when the row is done.",
+        "For each {unit}, the pass computes {new}, the maximum so far, and {factor}, which is exp({running}-{new}); "
+        "{accumulators} are rescaled by {factor} and added to, and {stored} {are} stored when the row is done.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{gone}, {bytes}, are no longer stored, nor read back. A row keeps {elements} registers instead. {guards} The "
@@ -183,7 +183,7 @@ class FlashattentionWoTiling(Strategy):
         yield Fact("softmax-is-over-the-terms", True, _softmax_text(found))
         loops = sum(isinstance(level, Loop) for level in found.keys)
         fits = self.block < loops and not (self.block and _reads_inner(found))
-        shown = f"{self.block} of the {loops} loops over the terms, {header_text(found.keys)}"
+        shown = _block_text(found, self.block)
         if self.block < loops and not fits:
             shown = f"{expression_text(found.weights.value)} needs a reduction of its own for each term of a block"
         yield Fact("block-leaves-a-loop", fits, shown)
@@ -231,16 +231,19 @@ class FlashattentionWoTiling(Strategy):
             "new": own.new.tensor,
             "factor": own.factor.tensor,
             "stored": listed(expression_text(access) for access in (*statistics, found.target)),
+            "are": "are" if statistics else "is",
             "unit": "block of terms" if self.block else "term",
             "elements": str(1 + bool(found.total) + columns),
             "guards": "Rows may begin with -inf: the exponentials are guarded until a score is above it."
             if guarded
-            else "Scores are bounded below, so no exponential needs a guard.",
+            else "Scores are never -inf, so no exponential meets inf-inf.",
         }
         if not isinstance(found.weights.score, Access) or found.inner:
             result["made"] = "computed"
         if len(nests) == 1:
-            result["parts"] = f"The nest at {path_text(self.path)}"
+            result["parts"] = f"the nest at {path_text(self.path)}"
+        else:
+            result["nests"] = result["parts"]
         if found.total:
             result["total"] = expression_text(found.total.access)
         around = (level for _, level in enclosing(before, found.path))
@@ -266,6 +269,16 @@ def _key_levels(program: Program, nest: Path) -> tuple[Loop | Guard, ...]:
     """The loops of a nest that its sum does not keep apart."""
     match = Match(program, nest)
     return tuple(n for n in match.levels if isinstance(n, Loop) and n.variable in match.keys)
+
+
+def _block_text(found: Attention, block: int) -> str:
+    """Which loops over the terms a block takes, and which are left."""
+    loops = [level for level in found.keys if isinstance(level, Loop)]
+    if block >= len(loops):
+        return f"a block of {counted(block, 'loop')} leaves none of {header_text(loops)}"
+    outside, inside = loops[: len(loops) - block], loops[len(loops) - block :]
+    taken = f"{header_text(inside)} is" if inside else "no loop over the terms is"
+    return f"{taken} taken into a block, and {header_text(outside)} is left"
 
 
 def _softmax_text(found: Attention) -> str:

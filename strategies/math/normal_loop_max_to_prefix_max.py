@@ -24,15 +24,16 @@ from typing import ClassVar
 from leir.analysis.reduction import accumulation_at, accumulations, why_not_reduction
 from leir.edit import dtypes, walk
 from leir.names import tensor_names, unused_tensor
-from leir.printer import header_text
 from leir.syntax import MINUS_INFINITY, Call, Equation, Path, Program, Select, reads
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text
 from strategies.prefixes import (
     declared,
+    order_text,
     read_when_done,
     rows_apart,
     scan_at,
     scan_terms,
+    whole_text,
     why_not_scan,
 )
 
@@ -62,10 +63,10 @@ class NormalLoopMaxToPrefixMax(Strategy):
         "{element} is the maximum of {earlier} and the term {term}, and of the term alone at the start of a row; "
         "{result} becomes {last}.",
         "The accumulation into {result} becomes a recurrence: {running} holds the maxima of all prefixes of a row, "
-        "each from the one before. A second nest stores the last, {last}, as {result}.",
+        "each from the one before. The last, {last}, is stored as {result}.",
         "{running} is new, with {elements}: one for every term. The first of a row starts from -inf, each other from "
-        "{earlier}; {result} reads {last}.",
-        "Two nests take the place of the one at {path}: the first fills {running}, the second sets {result} to {last}.",
+        "{earlier}; {result} is set to {last} when all are there.",
+        "Two nests take the place of {second_nest}: the first fills {running}, the second sets {result} to {last}.",
         "Where {result} was updated, {element} is set to the maximum of {earlier} and {term}. After the loop {result} "
         "is {last}.",
         "Every iteration of {loop} writes an element of its own, {element}, in place of the one {result} for all. "
@@ -100,11 +101,10 @@ class NormalLoopMaxToPrefixMax(Strategy):
     def facts(self, program: Program) -> Iterator[Fact]:
         shown = describe_at(program, self.path)
         why = why_not_reduction(program, self.path, "max=") if accumulation_at(program, self.path) else shown
-        yield Fact("nest-is-a-full-maximum", not why, why or f"{shown}, and all of a maximum")
+        yield Fact("nest-is-a-full-maximum", not why, why or whole_text(program, self.path))
         why = why_not_scan(program, self.path)
         scan = None if why else scan_at(program, self.path)
-        shown = f"{scan.along.count} terms follow one another along {header_text(scan.along.loops)}" if scan else why
-        yield Fact("terms-follow-one-another", not why, shown)
+        yield Fact("terms-follow-one-another", not why, order_text(scan) if scan else why)
         assert scan is not None
         yield read_when_done(program, scan)
         yield rows_apart(self.rewrite(program), scan.equation.target)
@@ -123,7 +123,7 @@ class NormalLoopMaxToPrefixMax(Strategy):
         readers = [path for path, s in walk(before) if isinstance(s, Equation) and reads(s.value, own)]
         result = scan_terms(before, self.path, running, dtypes(after)[running])
         if readers:
-            result["readers"] = f"The equations at {listed(path_text(path) for path in readers)}"
+            result["readers"] = f"the equations at {listed(path_text(path) for path in readers)}"
             if len(readers) == 1:
                 del result["readers"]
         return result

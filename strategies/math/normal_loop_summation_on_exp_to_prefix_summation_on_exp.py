@@ -36,15 +36,17 @@ from leir.analysis.softmax import may_be_exponential
 from leir.analysis.types import computing_type, promote
 from leir.edit import dtypes
 from leir.names import tensor_names, unused_tensor
-from leir.printer import expression_text, header_text
+from leir.printer import expression_text
 from leir.syntax import MINUS_INFINITY, Access, Binary, Call, Cast, DType, Equation, Expr, Path, Program, Real, Select
 from strategies.base import BitExact, Fact, Level, Strategy, describe_at
 from strategies.prefixes import (
     declared,
+    order_text,
     read_when_done,
     rows_apart,
     scan_at,
     scan_terms,
+    whole_text,
     why_not_scan,
 )
 
@@ -64,18 +66,18 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "So {result} can follow {running_maximum} term by term.",
         "With {running_maximum} at hand, {result} has a recurrence too: the sum so far, rescaled to the new maximum, "
         "and one new term.",
-        "The sum at {path} runs over {loop} once more, and reads no more of {running_maximum} than its last element. "
-        "As a running sum, it needs only the maximum of the terms so far.",
+        "The sum at {path} runs over {loop} once more, and reads no more of {running_maximum} than {the_last}. As a "
+        "running sum, it needs only the maximum of the terms so far.",
         "The terms of {result} are exp of a value less {maximum}, and that is where the running maximum ends. The sum "
         "of every prefix, relative to the maximum of that prefix, ends in the same sum.",
         "At {path}, {result} sums exp over {loop}, relative to a maximum whose running form is {running_maximum}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{element} is the sum of the terms so far relative to the maximum so far, {current}: {earlier} times "
-        "exp({previous}-{current}), and the new exponential. {result} becomes {last}.",
+        "exp({previous}-{current}), plus the new term. {result} becomes {last}.",
         "The accumulation into {result} becomes a recurrence in {running}, which has {elements}. Where a term raises "
-        "the maximum, {earlier} is scaled down to it; {result} is read from {last}.",
-        "Two nests take the place of the one at {path}: the first fills {running} along {loop}, the second sets "
+        "the maximum, {earlier} is scaled down to it; {result} is set to {last} at the end.",
+        "Two nests take the place of {second_nest}: the first fills {running} along {loop}, the second sets "
         "{result} to {last}.",
         "In each term {current} is subtracted in place of {maximum}; to make up for it, {earlier} is multiplied by "
         "exp({previous}-{current}) before the term is added.",
@@ -84,20 +86,20 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         "{result} is no longer accumulated: it is {last}, and {element} is made from {earlier}, {previous} and "
         "{current}.",
         "The sum follows the maximum: each iteration of {loop} rescales {earlier} from {previous} to {current}, adds "
-        "its own exponential and keeps both as {element}.",
+        "its own term and keeps the sum as {element}.",
         "{element} takes the place of {result} within the loop, and {result} is set to {last} after it.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Nothing in the sum needs {maximum} any more: each term needs the maximum {current} of those so far. {guards} "
         "The sum is rounded at other scales: results agree to rounding.",
-        "A term now takes two exponentials, of which one rescales the sum to the new maximum. {guards} {result} may "
-        "differ in its last bits.",
-        "{bytes} of running sums are stored for now; only the last two elements of a row are ever needed. {guards} "
+        "A term now takes up to two exponentials, of which one rescales the sum to the new maximum. {guards} {result} "
+        "may differ in its last bits.",
+        "{bytes} of running sums are stored for now; an iteration needs no more than two elements of a row. {guards} "
         "Rounding differs.",
         "Maximum and sum can become one pass over the terms, and then two registers a row. {guards} The result agrees "
         "to rounding, not bit for bit.",
-        "The price is a rescaling at each of {extent} terms and {bytes} of storage. {guards} Sums are formed relative "
-        "to smaller maxima first, which rounds them otherwise.",
+        "The price is a rescaling at each of {extent} terms but the first, and {bytes} of storage. {guards} Sums are "
+        "formed relative to smaller maxima first, which rounds them otherwise.",
         "What remains between the two loops is that {element} needs {current}, made in the same iteration. {guards} "
         "{result} is close to what it was, not equal in every bit.",
         "{running} and {running_maximum} are now two recurrences over the same {extent} terms. {guards} {result} is "
@@ -118,11 +120,10 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
     def facts(self, program: Program) -> Iterator[Fact]:
         shown = describe_at(program, self.path)
         why = why_not_reduction(program, self.path, "+=") if accumulation_at(program, self.path) else shown
-        yield Fact("nest-is-a-full-sum", not why, why or f"{shown}, and all of a sum")
+        yield Fact("nest-is-a-full-sum", not why, why or whole_text(program, self.path))
         why = why_not_scan(program, self.path)
         scan = None if why else scan_at(program, self.path)
-        shown = f"{scan.along.count} terms follow one another along {header_text(scan.along.loops)}" if scan else why
-        yield Fact("terms-follow-one-another", not why, shown)
+        yield Fact("terms-follow-one-another", not why, order_text(scan) if scan else why)
         assert scan is not None
         found = running_maximum(program, scan.path, scan.along)
         if isinstance(found, str):
@@ -152,11 +153,15 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         found = _found(before, self.path)
         guards = "Rows may begin with -inf: the exponentials are guarded until a term is above it."
         if not _may_be_infinite(before, found):
-            guards = "The terms are bounded below, so no exponential needs a guard."
+            first = expression_text(scan_at(before, self.path).has_earlier())
+            guards = (
+                f"The values are never -inf, so no exponential meets inf-inf; {first} only tells where a row begins."
+            )
         return {
             **scan_terms(before, self.path, running, dtypes(after)[running]),
             "maximum": expression_text(found.subtracted),
             "running_maximum": found.current.tensor,
+            "the_last": "the last element of each row" if len(found.current.indices) > 1 else "its last element",
             "current": expression_text(found.current),
             "previous": expression_text(found.previous),
             "guards": guards,

@@ -134,7 +134,7 @@ class OnlineSoftmax(Strategy):
         except NotFound as why:
             reason = str(why)
         what = "that maximum" if match is None else _base(match, "that maximum")
-        shown = f"{equation_text(second.equation)} sums over {_over(second)} and subtracts {what}, row by row"
+        shown = f"{equation_text(second.equation)} sums, over {_over(second)}, exp of the same values less {what}"
         yield Fact("sum-uses-that-maximum", match is not None, reason or shown)
         assert match is not None
         reason = why_rows_are_inside(first)
@@ -143,7 +143,9 @@ class OnlineSoftmax(Strategy):
         shown = f"nothing writes an operand of the terms between {_name(first)} and {_name(second)}"
         yield Fact("operands-are-unchanged", not match.changed, match.changed or shown)
         reason = why_read_early(program, first) or why_read_early(program, second)
-        yield Fact("nobody-reads-early", not reason, reason or f"{_name(first)} and {_name(second)} are read when done")
+        yield Fact(
+            "nobody-reads-early", not reason, reason or f"{_name(first)} and {_name(second)} are read only when done"
+        )
         yield _rows_apart(self.rewrite(program), match)
         fits, shown = _can_be_guarded(program, match)
         yield Fact("minus-infinity-is-guarded", fits, shown)
@@ -184,8 +186,8 @@ class OnlineSoftmax(Strategy):
             "guards": "A value still takes one exponential at most; the other is exp of 0, written 1.0.",
         }
         if not _is_guarded(before, match):
-            why = "The maximum is limited" if match.least is not None else "The values are bounded below"
-            result["guards"] = f"{why}, so no guard is needed; a value takes two exponentials, not one."
+            why = "The maximum is limited" if match.least is not None else "The values are never -inf"
+            result["guards"] = f"{why}, so no exponential meets inf-inf; a value takes two exponentials, not one."
         headers = [header_text(each.levels) for each in (match.maximum, match.sum)]
         if headers[0] == headers[1] and match.maximum.is_alone and match.sum.is_alone:
             result["alike"] = headers[0]
@@ -194,7 +196,10 @@ class OnlineSoftmax(Strategy):
             old, new_lists = _bytes_read(before, operand), _bytes_read(after, operand)
             if old and new_lists:
                 result["operand"] = operand
-                result["traffic"], result["new_traffic"] = str(sum(old.values())), str(sum(new_lists.values()))
+                traffic, new_traffic = sum(old.values()), sum(new_lists.values())
+                result["traffic"] = str(traffic)
+                if new_traffic < traffic:
+                    result["new_traffic"] = str(new_traffic)
                 lists = [each.path[:-1] for each in (match.maximum, match.sum)]
                 if all(path in old for path in lists):
                     result["pair"] = str(sum(old[path] for path in lists))
@@ -348,7 +353,7 @@ def _can_be_guarded(program: Program, match: Softmax) -> tuple[bool, str]:
         least, computed = type_of(match.least, types), computing_type(dtype)
         if isinstance(least, Weak) and abs(least.value) > largest_number(computed):
             return False, f"{expression_text(match.least)} is infinite in {computed}, and would be taken from itself"
-        return True, f"no guard is needed, as {expression_text(match.least)} limits what is subtracted"
+        return True, f"what is subtracted is never less than {expression_text(match.least)}, so no guard is needed"
     bound = _lower_bound(program, match)
     unknown = f"{text} may be -inf, so both exponentials are guarded where they would see inf-inf"
-    return True, f"no guard is needed, as {bound}" if bound else unknown
+    return True, f"{text} is never -inf, so no guard is needed: {bound}" if bound else unknown

@@ -37,18 +37,20 @@ from leir.edit import (
     expressions,
     loops_around,
     map_statement,
+    may_be_skipped,
     replace_at,
     statement_at,
     tensors_written,
     walk,
     walk_enclosed,
+    walk_expression,
     walk_with,
 )
 from leir.printer import expression_text
-from leir.syntax import SCOPES, Alloc, Equation, Guard, Loop, Path, Program, Stmt
+from leir.syntax import SCOPES, Access, Alloc, Equation, Guard, Loop, Path, Program, Stmt
 from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, path_text, statement_or_none
 from strategies.grid import DEFAULT, Grid
-from strategies.memories import WORDS, capacity, shape_text
+from strategies.memories import WORDS, capacity, room_text, shape_text
 from strategies.staging import Staging, staged_elements, staging
 
 Side = Literal["read", "write"]
@@ -59,24 +61,25 @@ class CacheReadWrite(Gridded):
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "One run of the nest at {path} reads {tensor} {reads} times, but only {elements} of it: brought to {to} once, "
+        "{Run} of the nest at {path} reads {tensor} {reads} times, but only {elements} of it: brought to {to} once, "
         "{they} need not come from {source} again.",
-        "One run of the nest at {path} writes {tensor} {writes} times, but only {elements} of it: kept in {to}, {they} "
+        "{Run} of the nest at {path} writes {tensor} {writes} times, but only {elements} of it: kept in {to}, {they} "
         "{go} to {source} once.",
-        "One run of the nest at {path} touches {shape} of {tensor} in {source}; {to} can hold {them}.",
+        "{Run} of the nest at {path} touches {shape} of {tensor} in {source}, and {to} can hold {them}{use}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A copy at {read_copy} brings {shape} of {tensor}, {first}, to {cache} in {to}; the nest after it "
         "reads {new_access} where it read {access}.",
         "The nest keeps {shape} of {tensor} in {cache} in {to}: {access} becomes {new_access}. A copy at {write_copy} "
-        "stores {them} {first}.",
+        "stores {them} to {tensor}, {first}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "In one run, {elements} {come} from {source} instead of {reads} reads. Values are copied, not computed, so "
+        "In {run}, {elements} {come} from {source} instead of {reads} reads. Values are copied, not computed, so "
         "every bit stays.",
-        "In one run, {elements} {go} to {source} instead of {writes} writes, and terms are added in the order they "
-        "were, so every bit stays.",
-        "{bytes} hold what the nest touches of {tensor}. Values are copied, not computed: no bit changes.",
+        "In {run}, {elements} {go} to {source} instead of {writes} writes, and {values} in the order they were, so "
+        "every bit stays.",
+        "In each {owner}, {bytes} hold what the nest touches of {tensor}. Values are copied, not computed: no bit "
+        "changes.",
     )
 
     path: Path
@@ -106,8 +109,9 @@ class CacheReadWrite(Gridded):
         yield Fact("path-is-a-nest", isinstance(nest, Loop | Guard), describe_at(program, self.path))
         assert nest is not None
         here = f"the nest at {path_text(self.path)}"
-        used = any(access.tensor == self.tensor for access in accesses(nest))
-        yield Fact("tensor-is-used-there", used, f"{here} {'uses' if used else 'does not use'} {self.tensor}")
+        times = sum(access.tensor == self.tensor for access in accesses(nest))
+        evidence = f"{self.tensor} stands in {counted(times, 'access').replace('accesss', 'accesses')} of {here}"
+        yield Fact("tensor-is-used-there", times > 0, evidence if times else f"{here} does not use {self.tensor}")
         known = tensors(program)[self.tensor]
         nearer = _is_nearer(known.scope, self.scope)
         places = f"{self.tensor} is in {WORDS[known.scope]}; its copy would be in {WORDS[self.scope]}"
@@ -121,15 +125,17 @@ class CacheReadWrite(Gridded):
             return
         first = _first_text(plan)
         own = f" for each of {counted(len(plan.owners), 'thread axis').replace('axiss', 'axes')}" if plan.owners else ""
-        evidence = f"{here} touches {shape_text(plan.box.shape)} of {self.tensor} {first}{own}"
+        evidence = f"{here} touches {shape_text(plan.box.shape)} of {self.tensor}, {first}{own}"
         yield Fact("footprint-is-a-box", True, evidence)
         moving = [a for index in plan.box.first for a in accesses(index) if a.tensor in tensors_written(nest)]
         evidence = "no tensor that says where the box begins is written inside"
+        if not any(True for index in plan.box.first for _ in accesses(index)):
+            evidence = "no tensor says where the box begins"
         if moving:
-            evidence = f"the box lies {first}, and {here} writes {moving[0].tensor}"
+            evidence = f"the box begins at {_first_element(plan)}, and {here} writes {moving[0].tensor}"
         yield Fact("box-stays-in-place", not moving, evidence)
         most = capacity(self.scope, known.dtype)
-        sizes = f"{counted(plan.elements, 'element')} of {known.dtype}; {WORDS[self.scope]} has room for {most}"
+        sizes = room_text("the copy", plan.elements, self.scope, known.dtype)
         yield Fact("size-fits", plan.elements <= most, sizes)
         writes = self.tensor in tensors_written(nest)
         if self.side == "read":
@@ -141,7 +147,9 @@ class CacheReadWrite(Gridded):
         why = self._why_continued(program)
         evidence = f"each element of {self.tensor} takes all its terms in one run of {here}"
         if not _accumulates_first(nest, self.tensor):
-            evidence = f"{here} writes each element of {self.tensor} before it uses it"
+            evidence = f"{here} writes {self.tensor} and reads none of it"
+            if _reads(nest, self.tensor):
+                evidence = f"{here} writes each element of {self.tensor} before it uses it"
         yield Fact("values-start-inside", not why, why or evidence)
 
     def rewrite(self, program: Program) -> Program:
@@ -177,9 +185,9 @@ class CacheReadWrite(Gridded):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         plan = staging(before, self.path, self.tensor, self.scope)
         known = tensors(before)[self.tensor]
-        own = next(a for a in accesses(statement_at(before, self.path)) if a.tensor == self.tensor)
-        single = plan.elements == 1
-        owner = {"s": "a block", "l": "a thread"}[self.scope]
+        nest, size = statement_at(before, self.path), prod(plan.box.shape)
+        own = next(access for access in accesses(nest) if access.tensor == self.tensor)
+        single = size == 1
         copied = (*self.path[:-1], self.path[-1] + (1 if self.side == "read" else 2))
         result = {
             "path": path_text(self.path),
@@ -188,7 +196,11 @@ class CacheReadWrite(Gridded):
             "shape": shape_text(plan.box.shape),
             "source": WORDS[known.scope],
             "to": WORDS[self.scope],
-            "bytes": f"{plan.elements * BYTES[known.dtype]} bytes of {WORDS[self.scope]} {owner}",
+            "bytes": f"{prod(plan.box.shape) * BYTES[known.dtype]} bytes of {WORDS[self.scope]}",
+            "owner": {"s": "block", "l": "thread"}[self.scope],
+            "run": "one thread" if plan.owners else "one run",
+            "Run": "One thread" if plan.owners else "One run",
+            "values": "terms are added" if _accumulates(nest, self.tensor) else "values are stored",
             "first": _first_text(plan),
             "they": "it" if single else "they",
             "them": "it" if single else "them",
@@ -199,17 +211,29 @@ class CacheReadWrite(Gridded):
             "new_access": expression_text(plan.access(own)),
         }
         del after
-        touched = _touches(statement_at(before, self.path), self.tensor, self.side)
-        size = plan.elements
-        if touched is not None and not plan.owners and touched > size:
+        touched = _touches(nest, self.tensor, self.side)
+        does = {"read": "read", "write": "written"}[self.side]
+        if touched is not None:
+            touched //= prod(loop.extent for loop in plan.owners)
+        if touched is None:
+            result["use"] = f"; how often {'it is' if single else 'each is'} {does} hangs on a condition"
+        elif touched > size:
             result |= {f"{self.side}s": str(touched), "elements": counted(size, "element")}
+        else:
+            touch = "touches" if touched == 1 else "touch"
+            what = f"{counted(touched, self.side)} {touch} {result['them']}"
+            result["use"] = f"; {what} there, so that nothing is saved by the copy alone"
         return result
 
 
 def _first_text(plan: Staging) -> str:
     """Where the elements of a box lie: from its first one on, or at its only one."""
-    first = ", ".join(expression_text(index) for index in plan.box.first)
-    return f"at [{first}]" if prod(plan.box.shape) == 1 else f"from [{first}] on"
+    first = _first_element(plan)
+    return first if prod(plan.box.shape) == 1 else f"from {first} on"
+
+
+def _first_element(plan: Staging) -> str:
+    return expression_text(Access(plan.tensor, tuple(plan.box.first)))
 
 
 def _is_nearer(scope: str, other: str) -> bool:
@@ -241,15 +265,33 @@ def _accumulates_first(nest: Stmt, tensor: str) -> bool:
     return next(equations).op != "="
 
 
+def _accumulates(nest: Stmt, tensor: str) -> bool:
+    """Whether an equation of a nest accumulates into the tensor."""
+    return any(isinstance(n, Equation) and n.target.tensor == tensor and n.op != "=" for _, n in walk(nest))
+
+
+def _reads(nest: Stmt, tensor: str) -> bool:
+    """Whether a nest reads the tensor, to accumulate into it or otherwise."""
+    written = sum(isinstance(n, Equation) and n.target.tensor == tensor for _, n in walk(nest))
+    return _accumulates(nest, tensor) or sum(access.tensor == tensor for access in accesses(nest)) > written
+
+
 def _touches(nest: Stmt, tensor: str, side: str) -> int | None:
     """How often a run of a nest reads or writes a tensor; None where guards or choices leave that open."""
     total = 0
     around = (nest,) if isinstance(nest, Loop | Guard) else ()
     for _, statement, levels in walk_enclosed(nest, (), around):
-        found = [a for e in expressions(statement) for a in accesses(e) if a.tensor == tensor]
+        found = [
+            (expression, within)
+            for expression in expressions(statement)
+            for within, part in walk_expression(expression)
+            if isinstance(part, Access) and part.tensor == tensor
+        ]
         if side == "write":
-            found = [statement.target] if isinstance(statement, Equation) and statement.target.tensor == tensor else []
+            found = found[:1] if isinstance(statement, Equation) and statement.target.tensor == tensor else []
         if found and any(isinstance(level, Guard) for level in levels):
+            return None
+        if any(may_be_skipped(expression, within) for expression, within in found):
             return None
         times = 1
         for level in levels:

@@ -81,13 +81,14 @@ class PrecomputeIndices(Strategy):
     change: ClassVar[tuple[str, ...]] = (
         "A table {table}, filled at {filled}, holds {index} for each iteration of {loops}; {places} {read} {entry} "
         "instead.",
-        "{index} becomes {entry}, an entry of the table {table} that a nest at {filled} fills once.",
+        "In the subscripts of {looked_up}, {index} becomes {entry}, an entry of the table {table} that a nest at "
+        "{filled} fills once{kept}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The subscript is computed for the table alone, {bytes}, and loaded in {times} iterations. The elements "
-        "touched are the same, so every bit stays.",
-        "A table of {bytes} is read where {index} was computed, and no value of another tensor changes: every bit "
-        "stays.",
+        "For the reads of {looked_up}, {index} is computed in the table alone, {bytes}, and loaded in {times} "
+        "iterations{kept}. The elements touched are the same, so every bit stays.",
+        "A table of {bytes} is read where the subscripts of {looked_up} computed {index}, and no value of another "
+        "tensor changes: every bit stays.",
     )
 
     path: Path
@@ -112,17 +113,21 @@ class PrecomputeIndices(Strategy):
 
     def facts(self, program: Program) -> Iterator[Fact]:
         chain = _chain(program, self.path, self.within)
-        at = f"{path_text(self.path)}, {path_text(self.within)}"
+        at = f"{path_text(self.within)} within the statement at {path_text(self.path)}"
         found = expression_text(chain[-1]) if chain else "no expression"
         yield Fact("expression-is-there", bool(chain), f"{found} stands at {at}")
         index = chain[-1]
-        inside = any(isinstance(outer, Access) for outer in chain[:-1])
-        where = "part of a subscript" if inside else "no part of a subscript"
-        yield Fact("stands-in-a-subscript", inside, f"{found} is {where}")
+        outer = [each.tensor for each in chain[:-1] if isinstance(each, Access)]
+        where = f"part of a subscript of {outer[-1]}" if outer else "no part of a subscript"
+        yield Fact("stands-in-a-subscript", bool(outer), f"{found} is {where}")
         access = max(n for n, outer in enumerate(chain[:-1], 1) if isinstance(outer, Access))
         written = _is_target(statement_at(program, self.path), self.within[:access])
-        does = "is written" if written else "is read"
-        yield Fact("element-is-read", not written, f"{expression_text(chain[access - 1])} {does}")
+        element = expression_text(chain[access - 1])
+        what = "sets" if written else "reads"
+        if not isinstance(statement_at(program, self.path), Equation):
+            what = "asks for"
+        evidence = f"the statement at {path_text(self.path)} {what} {element}"
+        yield Fact("element-is-read", not written, evidence)
         names = sorted(variables_of(index))
         own = _depends_on_loops_alone(index) and not isinstance(index, Variable) and not _has_floats(index)
         evidence = (
@@ -167,6 +172,9 @@ class PrecomputeIndices(Strategy):
         index, table = expression_at(before, self._place()), self._table(before)
         below = statement_at(after, (table.innermost[0] + 2, *table.innermost[1:]))
         places = sum(access.tensor == table.entry.tensor for access in accesses(below))
+        holders = [access for access in accesses(below) if access.tensor != table.entry.tensor]
+        reads = [a.tensor for a in holders if any(_has(part, table.entry) for part in a.indices)]
+        keep = [a.tensor for a in holders if any(_has(part, index) for part in a.indices)]
         entries = prod(table.shape)
         result = {
             "path": path_text(self.path),
@@ -177,6 +185,8 @@ class PrecomputeIndices(Strategy):
             "loops": listed(loop.variable for loop in table.loops),
             "places": counted(places, "place"),
             "read": "reads" if places == 1 else "read",
+            "looked_up": listed(dict.fromkeys(reads)),
+            "kept": f"; the subscripts of {listed(dict.fromkeys(keep))} keep it" if keep else "",
             "entries": f"{'up to ' if self._conditions(before, table) else ''}{entries}",
             "times": f"{'up to ' if self._is_conditional(before) else ''}{self._times(before)}",
             "bytes": f"{4 * entries} bytes",
@@ -253,6 +263,11 @@ def _chain(program: Program, path: Path, within: Path) -> list[Expr]:
         return expressions_to(program, Place(path, within))
     except LookupError:
         return []
+
+
+def _has(expression: Expr, part: Expr) -> bool:
+    """Whether an expression is the part, or contains it."""
+    return any(found == part for _, found in walk_expression(expression))
 
 
 def _is_target(statement: Stmt, within: Path) -> bool:

@@ -74,19 +74,43 @@ D=exp(F*X)*2.0;
 E=exp(F*X)*3.0;
 L^8_i[C_i=A_i*exp(F*X)+E;]
 """
+CHOSEN = """in A_4;out C_{4,8};
+L^4_i[D_i=A_i*2.0;]
+L^4_i[E_i=D_i+1.0;]
+L^{4,8}_{i,j}[C_{i,j}=if_then_else(j>0,D_i,E_i);]
+"""
+INDEXED = """in A_8;out C_{4,2};
+T^{i32,g}_{4,2};
+L^{4,2}_{i,j}[T_{i,j}=i*2+j;]
+L^{4,2}_{i,j}[C_{i,j}=A_{T_{i,j}};]
+"""
+PREFIXED = """in A_{4,10};out C_{4,10};
+L^{4,10}_{i,j}[F_{i,j}=tanh(A_{i,j});]
+L^{4,10}_{i,j}[M_{i,j}=max(if_then_else(j>0,M_{i,j-1},-inf),F_{i,j});]
+L^4_i[D_i=M_{i,9};]
+L^{4,10}_{i,j}[E_i+=exp(F_{i,j}-D_i);]
+L^{4,10}_{i,j}[C_{i,j}=exp(F_{i,j}-D_i)/E_i;]
+"""
 CASES = [
     (BOUNDED, 'exponential_split(path=(2,0,0), within=(1), value="F_{i,0}")',
      ["In the sum over j, exp(F_{i,0}-D_i)", "taking exp(F_{i,0}-D_i) out of the sum over j"], ["factorization"]),
     (BOUNDED, 'additive_split(path=(2,0,0), within=(1,0,0), value="F_{i,0}")',
      ["expand_powsimp by F_{i,0} is legal after it"], ["cancellation by", "gains"]),
-    (BOUNDED, 'normal_loop_max_to_prefix_max(path=(1))', ["Nothing is saved yet"], ["faster", "shrink"]),
-    (BOUNDED, "online_softmax(maximum=(1), sum=(2))", ["no guard is needed, as F_{i,j} is in"], ["needed: "]),
+    (BOUNDED, 'normal_loop_max_to_prefix_max(path=(1))',
+     ["Nothing is saved yet", "L^{10}_j is serial, with 10 terms", "reduces over j and alone writes D"],
+     ["faster", "shrink", "D_i reads"]),
+    (BOUNDED, "online_softmax(maximum=(1), sum=(2))",
+     ["F_{i,j} is never -inf, so no guard is needed: F_{i,j} is in", "The values are never -inf",
+      "sums, over j, exp of the same values less that maximum"], ["bounded below"]),
     (WINDOWS, "partially_equivalent_then_correct(nests=((0),(1)), along=(0))",
      ["A and again A", "come from 2 corrections", "and up to 6 iterations for the seams", "has up to 24 iterations"],
      ["keeps A apart", "corrections compute"]),
     ("in A_{4,8},C_3;out E_{4,8};L^{4,8,3}_{i,j,k}(0<=j+k-1&&j+k-1<8)[E_{i,j}+=A_{i,j+k-1}*C_k;]",
      "precompute_indices(path=(0,0,0,0,0), within=(1,0,1))",
-     ["is computed in up to 96 iterations, for a table of 24"], ["in 96"]),
+     ["is computed in up to 96 iterations, for a table of 24", "In the subscripts of A, j+k-1 becomes",
+      "the statement at (0,0,0,0,0) reads A_{i,j+k-1}"], ["in 96", "keep"]),
+    ("in A_{4,8};out C_{4,8};L^{4,8}_{i,j}[C_{i,j%8}=A_{i,j%8};]", "precompute_indices(path=(0,0,0), within=(1,1))",
+     ["In the subscripts of A, j%8 becomes", "fills once; the subscripts of C keep it."], ["subscripts of A and C"]),
     (DECLARED, "loop_unrolling(path=(0))", ["beside its declaration", "8 copies of its declaration"], ["equation"]),
     (DECLARED, 'loop_parallelization(path=(1), kind="parallel")',
      ["the 2 declarations below stay as before", "no iteration of i touches an element"], ["equation", "Each element"]),
@@ -124,9 +148,13 @@ CASES = [
      'collect(path=(0,0,0), within=(1), by="max(i,2)", order="powers")', ["In i64, nothing is rounded"],
      ["roundings", "bits may"]),
     (ROWS, 'cache_read_write(path=(1,0), tensor="D", scope="l", side="read")',
-     ["it need not come from", "touches one element of D at [i]", "can hold it."], ["they need", "from [i] on"]),
+     ["it need not come from", "touches one element of D, D_i"], ["they need", "from D_i on", "nothing is saved"]),
     (ROWS, 'cache_read_write(path=(1,0), tensor="A", scope="l", side="read")',
-     ["can hold them.", "from [i, 0] on"], ["hold it."]),
+     ["can hold them; 8 reads touch them there, so that nothing is saved by the copy alone.", "from A_{i,0} on"],
+     ["hold it"]),
+    (ROWS, 'cache_read_write(path=(1,0), tensor="C", scope="l", side="write")',
+     ["stores them to C, from C_{i,0} on", "writes C and reads none of it", "In each thread, 32 bytes of local memory",
+      "8 writes touch them"], ["before it uses it", "local memory a thread"]),
     (ROWS, "loop_split(path=(0,0), factor=3)", ["only 2 of its 3 iterations"], ["of them: the guard"]),
     (ROWS, 'reduction_factorization(path=(0,0), tensor="D", parts=2)',
      ["D_i is the same however its terms are grouped, but for rounding"], ["may be regrouped"]),
@@ -165,6 +193,39 @@ CASES = [
      ["12 scores", "12 terms", "and G is read"]),
     (ATTENTION.replace("3,4}_{i,j,k,l,n}(l*4+n<10)", "10}_{i,j,k,l}").replace("l*4+n", "l"),
      "flashattention_wo_tiling(path=(5), block=0)", ["10 scores", "10 terms"], []),
+    (TWO, 'compute_inline(tensor="D")',
+     ["D has 1 equation, at (0,0,0)", "D is read in 1 place", "that its one reader can compute",
+      "D stands between the equations at (0,0,0) and (2,0,0)", "In D_{i,j}+E_{i,j}, A_{i,j}*A_{i,j} can take the place",
+      "part of one formula now, A_{i,j}*A_{i,j}+E_{i,j},",
+      "The 128 bytes of D in global memory are not needed any more",
+      "128 bytes of storage in global memory, and the traffic of the store and the load of D",
+      "between its store at (0,0,0) and a read of D", "nothing writes A in between"], ["up to", "at most", "readers"]),
+    (CHOSEN, 'compute_inline(tensor="D")', ["computed at most 36 times instead of 4", "the store and the loads of D"],
+     ["up to", "separates"]),
+    (INDEXED, 'compute_inline(tensor="T")',
+     ["A is read by i*2+j directly, no longer through T", "the value of T, i*2+j, has no operand but loop variables"],
+     ["formula", "factorization"]),
+    (TWO, "expression_splitting(path=(1,0,0), within=(1), before=2)",
+     ["runs over L^8_j inside L^4_i, in a nest that can be split by itself", "the new nest goes before (1,0)",
+      "A_{i,j}*A_{i,j} is computed from A", "between the new nest and its place"],
+     ["alone", "bound", "computes something"]),
+    (TWO.replace("E_{i,j}=A_{i,j}*A_{i,j}", "E_{i,j}=exp(A_{i,j}*A_{i,j})"),
+     "expression_splitting(path=(1,0,0), within=(1,0), before=3)",
+     ["the new equation goes before (1,0,0)", "is computed at (1,0,0), and the same value at (0,0,0)",
+      "its operands are the same right before it"], ["new nest", "can be split", "ordered"]),
+    (SCALARS, "common_subexpression_elimination(path=(1), within=(1,0), before=1, places=2)",
+     ["that the new equation computes", "in 2 places, at (1) and (2)"], ["new nest", "tiled"]),
+    (BOUNDED.replace("tanh(A_{i,j})", "tanh(A_{i,j})*A_{i,j}+A_{i,j}*tanh(A_{i,j})"),
+     "common_subexpression_elimination(path=(0,0,0), within=(1,0,0), before=1, places=2)",
+     ["works out tanh(A_{i,j}) twice", "by a nest that can be ordered, tiled and bound by itself",
+      "2 places of the equation at (0,0,0)"], ["more than once, in", "traffic"]),
+    (PREFIXED, "normal_loop_summation_on_exp_to_prefix_summation_on_exp(path=(3))",
+     ["at each of 10 terms but the first", "than the last element of each row", "E_i is set to", "plus the new term",
+      "The values are never -inf, so no exponential meets inf-inf; j>0 only tells where a row begins"],
+     ["is read from", "bounded below", "its last element"]),
+    (TWICE, 'set_storage_scope(tensor="D", scope="l")',
+     ["The storage of D goes from 128 bytes to 32 bytes a thread", "D is declared at (0,0)",
+      "D would take 32 bytes of local memory; a thread has 65536"], ["Its storage", "It is declared"]),
 ]  # fmt: skip
 
 
