@@ -65,7 +65,9 @@ class CacheReadWrite(Gridded):
         "{they} need not come from {source} again.",
         "{Run} of the nest at {path} writes {tensor} {writes} times, but only {elements} of it: kept in {to}, {they} "
         "{go} to {source} once.",
-        "{Run} of the nest at {path} touches {shape} of {tensor} in {source}, and {to} can hold {them}{use}.",
+        "{tensor} is in {source}; of it, {run} of the nest at {path} touches {shape}, for which {to} has room{use}.",
+        "The nest at {path} touches {shape} of {tensor} in {run}, {first}. A copy in {to} can take {their} place{use}.",
+        "{Run} of the nest at {path} touches {shape} of {tensor} in {source}, and {to} can hold {them}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A copy at {read_copy} brings {shape} of {tensor}, {first}, to {cache} in {to}; the nest after it "
@@ -80,6 +82,7 @@ class CacheReadWrite(Gridded):
         "every bit stays.",
         "In each {owner}, {bytes} hold what the nest touches of {tensor}. Values are copied, not computed: no bit "
         "changes.",
+        "{cache} takes {bytes} in each {owner}, and keeps there what the nest touches of {tensor}, bit for bit.",
     )
 
     path: Path
@@ -204,6 +207,7 @@ class CacheReadWrite(Gridded):
             "first": _first_text(plan),
             "they": "it" if single else "they",
             "them": "it" if single else "them",
+            "their": "its" if single else "their",
             "go": "goes" if single else "go",
             "come": "comes" if single else "come",
             f"{self.side}_copy": path_text(copied),

@@ -41,7 +41,11 @@ class LayoutTransformation(Gridded):
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
         "Along {variable}, {access} moves by {stride} of {tensor}; in a copy with {new_shape} it moves by one.",
-        "From statement ({first}) on, {readers} {read} {tensor} as it is stored, with {shape}; {alone}.",
+        "{tensor}, of {shape}, is not written from statement ({first}) on, and {readers} {read} it: {alone}.",
+        "Nothing writes {tensor} from statement ({first}) on, so that a copy made there can be read instead; {alone}.",
+        "{readers} from ({first}) on {read} {tensor}, with {shape}, and can read a copy as well; {alone}.",
+        "From statement ({first}) on, {readers} {read} {tensor} as it is stored, with {shape}; a copy can be stored "
+        "otherwise.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A nest at ({at}) copies {tensor} to {copy}: {map}. From there on, {access} becomes {new_access}.",
@@ -51,6 +55,9 @@ class LayoutTransformation(Gridded):
     effect: ClassVar[tuple[str, ...]] = (
         "{bytes} are read and written once more, {order}. Values are copied, not computed: no bit changes.",
         "The copy costs one pass over {shape}; what is computed stays the same, to the last bit.",
+        "One pass more reads {tensor} and writes {copy}, {bytes} each way, {order}. No value is computed anew, so no "
+        "bit changes.",
+        "{copy} holds what {tensor} holds, bit for bit, {order}.",
     )
 
     at: int
@@ -123,8 +130,7 @@ class LayoutTransformation(Gridded):
             "new_shape": shape_text(layout.new_shape()),
             "map": layout.map_text(),
             "order": "to be read in another layout",
-            "alone": "a copy can have another layout, though it brings none of these reads to move by one element "
-            "along its innermost loop, so that nothing is gained by it alone",
+            "alone": "in another layout, the copy brings no read to move by one element along its innermost loop",
             "readers": counted(readers, "statement"),
             "read": "reads" if readers == 1 else "read",
             "bytes": f"{prod(tensor.shape) * BYTES[tensor.dtype]} bytes",
@@ -133,7 +139,7 @@ class LayoutTransformation(Gridded):
         }
         if layout.keeps_addresses():
             result["order"] = "in the same order: only subscripts differ, which later steps may use"
-            result["alone"] = "a copy with other subscripts has the same order, so nothing is gained by it alone"
+            result["alone"] = "with other subscripts, the copy has the same order, and nothing is gained by it alone"
         for path, statement in walk(before):
             loops = loops_around(before, path)
             if not isinstance(statement, Equation) or not loops or path[0] < self.at:
@@ -145,6 +151,7 @@ class LayoutTransformation(Gridded):
                 steps = stride(access, loops[-1].variable, tensor.shape)
                 near = stride(new[moved], loops[-1].variable, layout.new_shape())
                 if near == 1 and steps is not None and steps > 1:
+                    del result["alone"]
                     terms = {"variable": loops[-1].variable, "stride": counted(steps, "element")}
                     return {
                         **result,

@@ -55,7 +55,11 @@ class SetStorageLayout(Gridded):
         "A row of {tensor} has {row} elements, a multiple of the number of banks of shared memory: down a column, all "
         "threads meet in one bank. One element more a row spreads them.",
         "{tensor} keeps {size} elements along dimension {number}, though {apart}: what it needs is {new_shape}.",
-        "{tensor} is a temporary in {source}, so its layout, {shape}, is free. {alone}",
+        "{tensor} is a temporary in {source}: no other tensor ties it to its layout, {shape}. By itself nothing is "
+        "gained, as {alone}.",
+        "Why store {tensor} with {new_shape} instead of {shape}? Not for its own sake: {alone}.",
+        "The layout of {tensor}, {shape} in {source}, can be changed alone. No gain comes with it: {alone}.",
+        "{tensor} is a temporary in {source}, so its layout, {shape}, is free.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{tensor} goes from {shape} to {new_shape}, and {access} becomes {new_access}.",
@@ -69,6 +73,10 @@ class SetStorageLayout(Gridded):
         "{tensor} takes the same {moved_bytes}, in another layout. Nothing is copied, and no bit changes.",
         "{tensor} takes the same {kept_bytes}, in the same order: only its shape and its subscripts differ. No bit "
         "changes.",
+        "{tensor} had {bytes} and has {new_bytes} now; every read finds the value that it found, bit for bit.",
+        "The {moved_bytes} of {tensor} lie in another order now, though no copy was made. No bit changes.",
+        "No element of {tensor} has another address than before, and {kept_bytes} hold them all. No bit changes.",
+        "Subscripts of {tensor} are all that differs, and its {kept_bytes} hold the same bits in the same order.",
     )
 
     tensor: str
@@ -128,11 +136,7 @@ class SetStorageLayout(Gridded):
             "shape": shape_text(old.shape),
             "map": layout.map_text(),
             "order": "the same order" if layout.keeps_addresses() else "another layout",
-            "alone": "The new one brings no access to move by one element along its innermost loop, so that nothing "
-            "is gained by it alone.",
         }
-        if layout.keeps_addresses():
-            result["alone"] = "The new one leaves every element where it is: nothing is gained by it alone."
         if shape_text(old.shape) == shape_text(new.shape):
             result["same_shape"] = shape_text(old.shape)
         else:
@@ -152,7 +156,12 @@ class SetStorageLayout(Gridded):
             result |= {"size": str(old.shape[self.axis]), "number": str(self.axis), "apart": "no two are alive at once"}
             if self.by > 1:
                 result["apart"] = f"no two whose subscripts leave the same remainder by {self.by} are alive at once"
-        return {**result, **self._nearer(before, after)}
+        nearer = self._nearer(before, after)
+        if not nearer and "row" not in result and self.op != "fold":
+            result["alone"] = "the new layout brings no access to move by one element along its innermost loop"
+            if layout.keeps_addresses():
+                result["alone"] = "the new layout leaves every element where it is"
+        return {**result, **nearer}
 
     def _nearer(self, before: Program, after: Program) -> dict[str, str]:
         """An access that moves by one element along its innermost loop now, and by more before."""
