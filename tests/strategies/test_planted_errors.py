@@ -163,7 +163,7 @@ PLANTED = (
     Planted("precompute_indices", "the table is one short", "loop.first + loop.extent for loop", "loop.extent for loop"),
     Planted("precompute_indices", "a guard of one place goes with the table", "all(part in other for other in others)", "True"),
     Planted("precompute_indices", "a guard of other loops goes with the table", "variables_of(part) <= loops and", ""),
-    Planted("precompute_indices", "what is written is looked up", "not written, f", "True, f"),
+    Planted("precompute_indices", "what is written is looked up", "not written, evidence", "True, evidence"),
     Planted("precompute_indices", "values of more than 32 bits", "-LARGEST <= low <= high <= LARGEST", "True"),
     Planted("cache_read_write", "the copy comes after the reads", "(alloc, plan.copied, nest) if", "(alloc, nest, plan.copied) if"),
     Planted("cache_read_write", "results are not stored back", "(alloc, nest, plan.stored)", "(alloc, nest)"),
