@@ -217,6 +217,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def numbered(count: int, noun: str) -> str:
+    """`no place`, `one place`, `2 places`."""
+    return counted(count, noun) if count > 1 else f"{'one' if count else 'no'} {noun}"
+
+
 def path_text(path: Path) -> str:
     """A path as evidence and reasoning write it: `(0,1)`."""
     return "(" + ",".join(str(number) for number in path) + ")"

@@ -55,7 +55,7 @@ from leir.edit import (
 from leir.names import substitute_in
 from leir.printer import equation_text, expression_text
 from leir.syntax import Access, Cast, Equation, Expr, Guard, Loop, Path, Place, Program, operands
-from strategies.base import BitExact, Fact, Level, Strategy, counted, either, listed, path_text
+from strategies.base import BitExact, Fact, Level, Strategy, counted, either, listed, numbered, path_text
 from strategies.memories import WORDS, role_text
 
 
@@ -119,9 +119,8 @@ class ComputeInline(Strategy):
         is_own = known is not None and known.role == "temporary"
         yield Fact("tensor-is-a-temporary", is_own, role_text(program, self.tensor))
         found = _definitions(program, self.tensor)
-        evidence = f"{self.tensor} has {counted(len(found), 'equation') if found else 'no equation'}"
-        if found:
-            evidence += f", at {listed(path_text(path) for path, _ in found)}"
+        at = f", at {listed(path_text(path) for path, _ in found)}" if found else ""
+        evidence = f"{self.tensor} has {numbered(len(found), 'equation')}{at}"
         yield Fact("has-one-equation", len(found) == 1, evidence)
         ((path, equation),) = found
         here = f"the equation at {path_text(path)}"
@@ -130,8 +129,7 @@ class ComputeInline(Strategy):
         free = is_free_of(equation, self.tensor)
         yield Fact("value-is-not-recursive", free, f"{here} {'does not read' if free else 'reads'} {self.tensor}")
         reads = len(reads_of(program, self.tensor))
-        evidence = f"{self.tensor} is read in {counted(reads, 'place')}" if reads else f"nothing reads {self.tensor}"
-        yield Fact("is-read", reads > 0, evidence)
+        yield Fact("is-read", reads > 0, f"{self.tensor} is read in {numbered(reads, 'place')}")
         apart = writes_apart(program, path)
         evidence = f"no two iterations of {here} write one element"
         yield Fact("writes-each-element-once", apart, evidence if apart else f"{evidence}: not provable")

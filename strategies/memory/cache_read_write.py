@@ -48,7 +48,7 @@ from leir.edit import (
 )
 from leir.printer import expression_text
 from leir.syntax import SCOPES, Access, Alloc, Equation, Guard, Loop, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, numbered, path_text, statement_or_none
 from strategies.grid import DEFAULT, Grid
 from strategies.memories import WORDS, capacity, room_text, shape_text
 from strategies.staging import Staging, staged_elements, staging
@@ -73,7 +73,7 @@ class CacheReadWrite(Gridded):
         "A copy at {read_copy} brings {shape} of {tensor}, {first}, to {cache} in {to}; the nest after it "
         "reads {new_access} where it read {access}.",
         "The nest keeps {shape} of {tensor} in {cache} in {to}: {access} becomes {new_access}. A copy at {write_copy} "
-        "stores {them} to {tensor}, {first}.",
+        "stores {them} to {target}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "In {run}, {elements} {come} from {source} instead of {reads} reads. Values are copied, not computed, so "
@@ -113,7 +113,7 @@ class CacheReadWrite(Gridded):
         assert nest is not None
         here = f"the nest at {path_text(self.path)}"
         times = sum(access.tensor == self.tensor for access in accesses(nest))
-        evidence = f"{self.tensor} stands in {counted(times, 'access').replace('accesss', 'accesses')} of {here}"
+        evidence = f"{here} accesses {self.tensor} in {numbered(times, 'place')}"
         yield Fact("tensor-is-used-there", times > 0, evidence if times else f"{here} does not use {self.tensor}")
         known = tensors(program)[self.tensor]
         nearer = _is_nearer(known.scope, self.scope)
@@ -205,6 +205,7 @@ class CacheReadWrite(Gridded):
             "Run": "One thread" if plan.owners else "One run",
             "values": "terms are added" if _accumulates(nest, self.tensor) else "values are stored",
             "first": _first_text(plan),
+            "target": _first_text(plan) if single else f"{self.tensor}, {_first_text(plan)}",
             "they": "it" if single else "they",
             "them": "it" if single else "them",
             "their": "its" if single else "their",
@@ -222,10 +223,10 @@ class CacheReadWrite(Gridded):
         if touched is None:
             result["use"] = f"; how often {'it is' if single else 'each is'} {does} hangs on a condition"
         elif touched > size:
-            result |= {f"{self.side}s": str(touched), "elements": counted(size, "element")}
+            result |= {f"{self.side}s": str(touched), "elements": numbered(size, "element")}
         else:
             touch = "touches" if touched == 1 else "touch"
-            what = f"{counted(touched, self.side)} {touch} {result['them']}"
+            what = f"{numbered(touched, self.side)} {touch} {result['them']}"
             result["use"] = f"; {what} there, so that nothing is saved by the copy alone"
         return result
 

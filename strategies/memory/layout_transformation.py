@@ -29,7 +29,7 @@ from leir.edit import accesses, loops_around, nested, tensors_read, tensors_writ
 from leir.names import unused_tensor, variable_sequence
 from leir.printer import expression_text
 from leir.syntax import Access, Alloc, Equation, Loop, Program, Variable
-from strategies.base import BitExact, Fact, Gridded, Level, counted
+from strategies.base import BitExact, Fact, Gridded, Level, counted, numbered
 from strategies.grid import DEFAULT, Grid
 from strategies.layouts import Layout, Op, layouts_worth_trying, rewritten_alike, with_layout
 from strategies.memories import WORDS, capacity, room_text, shape_text
@@ -131,7 +131,7 @@ class LayoutTransformation(Gridded):
             "map": layout.map_text(),
             "order": "to be read in another layout",
             "alone": "in another layout, the copy brings no read to move by one element along its innermost loop",
-            "readers": counted(readers, "statement"),
+            "readers": numbered(readers, "statement"),
             "read": "reads" if readers == 1 else "read",
             "bytes": f"{prod(tensor.shape) * BYTES[tensor.dtype]} bytes",
             "access": expression_text(shown[0]),

@@ -62,7 +62,7 @@ from leir.syntax import (
     Stmt,
     Variable,
 )
-from strategies.base import BitExact, Fact, Level, Strategy, counted, listed, path_text
+from strategies.base import BitExact, Fact, Level, Strategy, counted, listed, numbered, path_text
 
 DIVISIONS = ("//", "%")  # a candidate has one of these, or two operations
 LARGEST = 2**31 - 1
@@ -183,7 +183,7 @@ class PrecomputeIndices(Strategy):
             "table": table.entry.tensor,
             "filled": path_text((self.path[0] + 1,)),
             "loops": listed(loop.variable for loop in table.loops),
-            "places": counted(places, "place"),
+            "places": numbered(places, "place"),
             "read": "reads" if places == 1 else "read",
             "looked_up": listed(dict.fromkeys(reads)),
             "kept": f"; the subscripts of {listed(dict.fromkeys(keep))} keep it" if keep else "",

@@ -33,7 +33,7 @@ from leir.analysis.strides import stride
 from leir.edit import accesses, equation_paths, insert_at, loops_around, replace_at, statement_at
 from leir.printer import expression_text
 from leir.syntax import Alloc, Program
-from strategies.base import BitExact, Fact, Gridded, Level, counted, flow_preserved, same_loops
+from strategies.base import BitExact, Fact, Gridded, Level, counted, flow_preserved, numbered, same_loops
 from strategies.grid import DEFAULT, Grid
 from strategies.layouts import (
     Layout,
@@ -100,7 +100,7 @@ class SetStorageLayout(Gridded):
         yield Fact("tensor-is-a-temporary", is_own, role_text(program, self.tensor))
         assert tensor is not None
         times = sum(access.tensor == self.tensor for access in accesses(program))
-        evidence = f"{self.tensor} is accessed in {counted(times, 'place')}"
+        evidence = f"{self.tensor} is accessed in {numbered(times, 'place')}"
         yield Fact("tensor-is-accessed", times > 0, evidence if times else f"nothing accesses {self.tensor}")
         layout = self._layout(program)
         why = layout.why_not()

@@ -194,7 +194,7 @@ CASES = [
     (ATTENTION.replace("3,4}_{i,j,k,l,n}(l*4+n<10)", "10}_{i,j,k,l}").replace("l*4+n", "l"),
      "flashattention_wo_tiling(path=(5), block=0)", ["10 scores", "10 terms"], []),
     (TWO, 'compute_inline(tensor="D")',
-     ["D has 1 equation, at (0,0,0)", "D is read in 1 place", "that its one reader can compute",
+     ["D has one equation, at (0,0,0)", "D is read in one place", "that its one reader can compute",
       "D stands between the equations at (0,0,0) and (2,0,0)", "In D_{i,j}+E_{i,j}, A_{i,j}*A_{i,j} can take the place",
       "part of one formula now, A_{i,j}*A_{i,j}+E_{i,j},",
       "The 128 bytes of D in global memory are not needed any more",
