@@ -48,7 +48,7 @@ from leir.edit import (
 )
 from leir.printer import expression_text
 from leir.syntax import SCOPES, Access, Alloc, Equation, Guard, Loop, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, numbered, path_text, statement_or_none
+from strategies.base import BitExact, Fact, Gridded, Level, describe_at, numbered, path_text, statement_or_none
 from strategies.grid import DEFAULT, Grid
 from strategies.memories import WORDS, capacity, room_text, shape_text
 from strategies.staging import Staging, staged_elements, staging
@@ -127,7 +127,7 @@ class CacheReadWrite(Gridded):
             yield Fact("footprint-is-a-box", False, f"{self.tensor}: {reason}")
             return
         first = _first_text(plan)
-        own = f" for each of {counted(len(plan.owners), 'thread axis').replace('axiss', 'axes')}" if plan.owners else ""
+        own = " in each thread" if plan.owners else ""
         evidence = f"{here} touches {shape_text(plan.box.shape)} of {self.tensor}, {first}{own}"
         yield Fact("footprint-is-a-box", True, evidence)
         moving = [a for index in plan.box.first for a in accesses(index) if a.tensor in tensors_written(nest)]
@@ -203,7 +203,7 @@ class CacheReadWrite(Gridded):
             "owner": {"s": "block", "l": "thread"}[self.scope],
             "run": "one thread" if plan.owners else "one run",
             "Run": "One thread" if plan.owners else "One run",
-            "values": "terms are added" if _accumulates(nest, self.tensor) else "values are stored",
+            "values": "terms are taken" if _accumulates(nest, self.tensor) else "values are stored",
             "first": _first_text(plan),
             "target": _first_text(plan) if single else f"{self.tensor}, {_first_text(plan)}",
             "they": "it" if single else "they",
