@@ -27,7 +27,7 @@ from leir.syntax import (
     Variable,
     integer,
 )
-from strategies.base import Fact, counted, path_text
+from strategies.base import Fact, counted, listed, path_text
 from strategies.blocks import iteration_number
 
 
@@ -152,7 +152,7 @@ def whole_text(program: Program, path: Path) -> str:
     """What `path` holds of a reduction, as evidence; `why_not_reduction` is empty."""
     found = accumulation_at(program, path)
     assert found is not None
-    loops = ", ".join(loop.variable for loop in found.reduced())
+    loops = listed(loop.variable for loop in found.reduced())
     return f"{equation_text(found.equation)} reduces over {loops} and alone writes {found.equation.target.tensor}"
 
 

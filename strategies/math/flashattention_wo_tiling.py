@@ -236,7 +236,7 @@ class FlashattentionWoTiling(Strategy):
             "elements": str(1 + bool(found.total) + columns),
             "guards": "Rows may begin with -inf: the exponentials are guarded until a score is above it."
             if guarded
-            else "Scores are never -inf, so no exponential meets inf-inf.",
+            else "Scores are never -inf, so that -inf is never taken from itself.",
         }
         if not isinstance(found.weights.score, Access) or found.inner:
             result["made"] = "computed"

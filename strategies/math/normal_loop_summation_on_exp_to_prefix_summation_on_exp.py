@@ -155,7 +155,7 @@ class NormalLoopSummationOnExpToPrefixSummationOnExp(Strategy):
         if not _may_be_infinite(before, found):
             first = expression_text(scan_at(before, self.path).has_earlier())
             guards = (
-                f"The values are never -inf, so no exponential meets inf-inf; {first} only tells where a row begins."
+                f"The values are never -inf, so -inf is never taken from itself; {first} only tells where a row begins."
             )
         return {
             **scan_terms(before, self.path, running, dtypes(after)[running]),

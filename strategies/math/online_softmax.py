@@ -68,7 +68,7 @@ from leir.syntax import (
     Unary,
     reads,
 )
-from strategies.base import BitExact, Fact, Level, Strategy, describe_at, path_text
+from strategies.base import BitExact, Fact, Level, Strategy, describe_at, listed, path_text
 
 
 class OnlineSoftmax(Strategy):
@@ -135,6 +135,8 @@ class OnlineSoftmax(Strategy):
             reason = str(why)
         what = "that maximum" if match is None else _base(match, "that maximum")
         shown = f"{equation_text(second.equation)} sums, over {_over(second)}, exp of the same values less {what}"
+        if match is not None and match.added:
+            shown += f", with {match.added} added to each exponent"
         yield Fact("sum-uses-that-maximum", match is not None, reason or shown)
         assert match is not None
         reason = why_rows_are_inside(first)
@@ -186,8 +188,10 @@ class OnlineSoftmax(Strategy):
             "guards": "A value still takes one exponential at most; the other is exp of 0, written 1.0.",
         }
         if not _is_guarded(before, match):
-            why = "The maximum is limited" if match.least is not None else "The values are never -inf"
-            result["guards"] = f"{why}, so no exponential meets inf-inf; a value takes two exponentials, not one."
+            why = "The values are never -inf"
+            if match.least is not None:
+                why = f"What is subtracted is never less than {expression_text(match.least)}"
+            result["guards"] = f"{why}, so -inf is never taken from itself; a value takes two exponentials, not one."
         headers = [header_text(each.levels) for each in (match.maximum, match.sum)]
         if headers[0] == headers[1] and match.maximum.is_alone and match.sum.is_alone:
             result["alike"] = headers[0]
@@ -217,7 +221,7 @@ def _name(found: Accumulation) -> str:
 
 
 def _over(found: Accumulation) -> str:
-    return ", ".join(loop.variable for loop in found.reduced())
+    return listed(loop.variable for loop in found.reduced())
 
 
 def why_rows_are_inside(found: Accumulation) -> str:

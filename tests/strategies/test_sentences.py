@@ -221,7 +221,7 @@ CASES = [
       "2 places of the equation at (0,0,0)"], ["more than once, in", "traffic"]),
     (PREFIXED, "normal_loop_summation_on_exp_to_prefix_summation_on_exp(path=(3))",
      ["at each of 10 terms but the first", "than the last element of each row", "E_i is set to", "plus the new term",
-      "The values are never -inf, so no exponential meets inf-inf; j>0 only tells where a row begins"],
+      "The values are never -inf, so -inf is never taken from itself; j>0 only tells where a row begins"],
      ["is read from", "bounded below", "its last element"]),
     (TWICE, 'set_storage_scope(tensor="D", scope="l")',
      ["The storage of D goes from 128 bytes to 32 bytes a thread", "D is declared at (0,0)",
