@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from leir.analysis.polynomials import TooLarge
 from leir.analysis.types import is_float
-from leir.edit import expression_at, replace_expression_at
+from leir.edit import replace_expression_at
 from leir.printer import expression_text
 from leir.syntax import Path, Place, Program
 from strategies.arithmetic import Setting, places, setting_at, why_not_arithmetic
-from strategies.base import Fact, Strategy, listed, path_text
+from strategies.base import Fact, Strategy, listed, ordered, path_text
 from strategies.gains import gains
 from strategies.openings import an_equation
 from strategies.safety import (
@@ -41,7 +41,7 @@ CHANGE = (
     "At {path}, {new} takes the place of {old}: {identity}.",
 )
 EFFECT = (
-    "The expression took {operations_before} and takes {operations_after} now; nothing else of the program changes.",
+    "The expression took {operations_before} and takes {operations_after} now; nothing else in the program changes.",
     "The value is the same for real numbers; in {dtype} its roundings may differ, within what verification allows.",
     "Loops, tensors and guards stay as they are; one expression has another form.",
 )
@@ -53,6 +53,13 @@ ADDED = (
 SHOWN = (
     "{fixed} depends on fewer loops than {old} did; a statement of its own would evaluate it {fixed_times} "
     "times, not {times}.",
+)
+_SAID = (  # the facts of a form as sentences give them, which spare the first before the last
+    "underflow-is-covered",
+    "stays-in-range",
+    "digits-are-kept",
+    "identity-is-proved",
+    "divisors-are-not-zero",
 )
 
 
@@ -116,12 +123,17 @@ class Algebraic(Strategy):
     def facts_of_place(self, program: Program) -> Iterator[Fact]:
         yield from an_equation(program, self.path)
         why = why_not_arithmetic(program, self.place)
-        shown = why or f"{expression_text(expression_at(program, self.place))} computes"
-        yield Fact("place-is-arithmetic", not why, shown)
+        yield Fact("place-is-arithmetic", not why, why or _arithmetic_text(self.setting(program)))
 
     def facts_of_form(self, program: Program) -> Iterator[Fact]:
-        """What must hold of any form: it is the same, and safe in floats."""
+        """What must hold of any form: it is the same, and safe in floats. What is said of divisors comes last."""
         setting, form = self.setting(program), self.form(program)
+        found = [*ordered(self._guards(setting, form), _SAID)]
+        divides = any(fact.name == "divisors-are-not-zero" and "is in" in fact.evidence for fact in found)
+        yield from found if divides or not found[-1].holds else (found[-1], *found[:-1])
+
+    @staticmethod
+    def _guards(setting: Setting, form: Form) -> Iterator[Fact]:
         yield identity_is_proved(setting, form)
         yield divisors_are_not_zero(setting, form)
         yield stays_in_range(setting, form)
@@ -133,20 +145,28 @@ class Algebraic(Strategy):
         return replace_expression_at(program, self.place, self.form(program).new)
 
     def is_bit_exact(self, program: Program) -> bool:
-        return not is_float(self.setting(program).dtype)
+        return not is_float(self.setting(program).dtype) or bool(self.form(program).exact)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         del after
         setting, form = self.setting(before), self.form(before)
+        kind = {"dtype": setting.dtype} if is_float(setting.dtype) else {"integers": setting.dtype}
+        if form.exact:
+            kind = {"exact": form.exact}
         return {
             "path": path_text(self.path),
             "old": expression_text(setting.expression),
             "new": expression_text(form.new),
             "identity": form.identity,
-            "dtype" if is_float(setting.dtype) else "integers": setting.dtype,
+            **kind,
             **gains(before, self.path, self.within, form.new),
             **form.arguments,
         }
+
+
+def _arithmetic_text(setting: Setting) -> str:
+    kind = "float" if is_float(setting.dtype) else "integer"
+    return f"{expression_text(setting.expression)} is {kind} arithmetic, in {setting.dtype}"
 
 
 @lru_cache(maxsize=512)

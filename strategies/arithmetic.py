@@ -28,7 +28,7 @@ from leir.syntax import (
     operands,
 )
 from strategies.base import path_text
-from strategies.bounded import bounded
+from strategies.bounded import bounded, bounded_closer
 
 
 @dataclass(slots=True)
@@ -89,7 +89,13 @@ class Setting:
 
     def range_of(self) -> Callable[[Expr], Range]:
         """Bounds of any expression, were it evaluated at the place."""
-        found = self.ranges()
+        return self._range_of(self.ranges())
+
+    def closer(self) -> Callable[[Expr], Range]:
+        """The same for smaller inputs (`bounded_closer`)."""
+        return self._range_of(bounded_closer(self.program))
+
+    def _range_of(self, found: Ranges) -> Callable[[Expr], Range]:
         _, known = found.reached(self.place)
         return lambda expression: value_of(expression, known, found, self.place.path)
 

@@ -16,7 +16,7 @@ sentence that was not computed or is not true of every legal step.
 """
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any, ClassVar, final
@@ -155,6 +155,17 @@ def _facts_of_any_step(before: Program, after: Program) -> Iterator[Fact]:
     diagnostics = check(after)
     evidence = "; ".join(f"{d.code}: {d.message}" for d in diagnostics) or "every check passes, loop kinds proved again"
     yield Fact("stays-well-formed", not diagnostics, evidence)
+
+
+def ordered(facts: Iterable[Fact], names: Sequence[str]) -> Iterator[Fact]:
+    """The facts in the order of `names`, once they are known to hold; as they come, up to the first that fails."""
+    found: list[Fact] = []
+    for fact in facts:
+        found.append(fact)
+        if not fact.holds:
+            yield from found
+            return
+    yield from sorted(found, key=lambda fact: names.index(fact.name))
 
 
 def flow_preserved(

@@ -25,16 +25,18 @@ from leir.printer import expression_text
 from leir.remembered import remembered
 from leir.syntax import Binary, Call, Expr, Path, Place, Program, Real, Unary
 from strategies.arithmetic import kinds_of
-from strategies.base import Fact, Strategy, listed, path_text
-from strategies.bounded import bounded
+from strategies.base import Fact, Strategy, listed, ordered, path_text
+from strategies.bounded import bounded, bounded_closer, bounds_text
 from strategies.gains import calls, gains
 from strategies.openings import an_equation
 from strategies.safety import roundings_are_spare
-from strategies.splits import Part, part_at, parts, roundings, spare_text
+from strategies.splits import Part, divisors, factors, part_at, parts, roundings, spare_text
 
 CALL, STEP = 4.0, 1.0  # roundings of a function, and of a product, quotient or root
 _OF_TWO = ("sum", "difference", "product", "quotient")  # what identities take apart, or join, end in these words
 _OF_FACTORS = ("exp-of-sum", "root-of-product")
+_SAID_OF_ANY_SIGN = ("arguments-are-positive", "roundings-are-spare", "stays-in-range")  # facts, the decisive one last
+_SAID = ("roundings-are-spare", "stays-in-range", "arguments-are-positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,10 @@ class View:
 
     def range_of(self, expression: Expr) -> Range:
         return self.found.of(expression, self.path)
+
+    def closer(self, expression: Expr) -> Range:
+        """The range for smaller inputs (`bounded_closer`)."""
+        return bounded_closer(self.program).of(expression, self.path)
 
     def formed(self, expression: Expr) -> float:
         return spare_where_formed(expression, self.found, self.path)
@@ -171,12 +177,22 @@ class OfFunctions(Strategy):
         yield Fact("identity-applies", form is not None, evidence)
         assert form is not None
         view = View(program, self.path, part)
+        yield from ordered(self._guards(view, form), _SAID if form.positive else _SAID_OF_ANY_SIGN)
+
+    def _guards(self, view: View, form: Form) -> Iterator[Fact]:
         yield _positive(view, form)
         yield _normal(view, form)
+        spare, evidence = self._roundings(view, form)
+        place = Place(self.path, self.within)
+        yield roundings_are_spare(view.program, place, form.new, form.need, spare, evidence)
+
+    def _roundings(self, view: View, form: Form) -> tuple[float, str]:
+        """What is spare where the step is taken, and that no more is added, in words."""
         around = spare_where_used(view.found, self.path, self.within, math.inf) if form.in_place else 0.0
-        spare = form.spare + around
-        evidence = f"{expression_text(form.new)} adds {roundings(form.need)}, and {spare_text(spare)}"
-        yield roundings_are_spare(program, Place(self.path, self.within), form.new, form.need, spare, evidence)
+        spare, text = form.spare + around, expression_text(form.new)
+        if form.need <= 0:
+            return spare, f"{text} rounds no more than is allowed for {expression_text(view.expression)}"
+        return spare, f"{text} adds {roundings(form.need)}, where {spare_text(spare)}"
 
     def rewrite(self, program: Program) -> Program:
         return replace_expression_at(program, Place(self.path, self.within), self._form(program).new)
@@ -192,6 +208,8 @@ class OfFunctions(Strategy):
             "new": expression_text(form.new),
             "identity": form.identity,
             "of": self.of,
+            "how": form.identity,
+            "roundings": self._roundings(view, form)[1],
             "dtype": part.dtype,
             **gains(before, self.path, self.within, form.new),
         }
@@ -201,12 +219,15 @@ class OfFunctions(Strategy):
             result["part"] = self.of
         if self.other:
             result["other"] = self.other
-            result |= {"partner": self.other} if form.identity in _OF_FACTORS else {}
-        named = dict.fromkeys((*form.positive, *form.normal))
-        bounds = [f"{expression_text(each)} is in {view.range_of(each)}" for each in named]
-        if bounds:
-            result["bounds"] = "; ".join(bounds)
-        return result
+            above = [*map(expression_text, factors(part.expression))]
+            if form.identity in _OF_FACTORS and self.of in above and self.other in above:
+                result["partner"] = self.other
+            nested = [*map(expression_text, _divisors_of_divisors(part.expression))]
+            inner = next((each for each in (self.of, self.other) if each in nested and each not in above), None)
+            if inner is not None:
+                result["how"] += f", {inner} being a factor of the whole, since it divides a divisor"
+        bounds = bounds_text(dict.fromkeys((*form.positive, *form.normal)), view.range_of, view.closer)
+        return {**result, "bounds": bounds} if bounds else result
 
     def _form(self, program: Program) -> Form:
         part, _ = part_at(program, self.path, self.within)
@@ -229,30 +250,45 @@ def _distinct(cls: type[OfFunctions], view: View) -> dict[tuple[str, str, str], 
 
 
 def _positive(view: View, form: Form) -> Fact:
-    shown: list[str] = []
     for expression in form.positive:
         bounds = view.range_of(expression)
-        text = f"{expression_text(expression)} is in {bounds}"
         if bounds.nan or bounds.low <= 0:
+            text = bounds_text([expression], view.range_of, view.closer)
             return Fact("arguments-are-positive", False, f"{text}, and may not be positive")
-        shown.append(text)
     none = "no argument has to be positive, as the identity holds for any sign"
-    return Fact("arguments-are-positive", True, "; ".join(shown) or none)
+    return Fact("arguments-are-positive", True, bounds_text(form.positive, view.range_of, view.closer) or none)
 
 
 def _normal(view: View, form: Form) -> Fact:
     """That nothing overflows, and nothing is lost to underflow: smallest normal number or more."""
     smallest = smallest_normal(view.part.dtype)
-    shown: list[str] = []
     for expression in form.normal:
-        bounds = view.range_of(expression)
-        text = f"{expression_text(expression)} is in {bounds}"
+        bounds, why = view.range_of(expression), ""
         if not bounds.finite:
-            return Fact("stays-in-range", False, f"{text}, and may not be finite")
-        if bounds.low < smallest and bounds.high > -smallest:
-            return Fact("stays-in-range", False, f"{text}, and may be lost to underflow")
-        shown.append(text)
-    return Fact("stays-in-range", True, "; ".join(shown) or "no part is new that could overflow or underflow")
+            why = "may not be finite"
+        elif bounds.low < smallest and bounds.high > -smallest:
+            why = "may be lost to underflow"
+        if why:
+            text = bounds_text([expression], view.range_of, view.closer)
+            return Fact("stays-in-range", False, f"{text}, and {why}")
+    none = "no part is new that could overflow or underflow"
+    return Fact("stays-in-range", True, bounds_text(form.normal, view.range_of, view.closer) or none)
+
+
+def _divisors_of_divisors(expression: Expr) -> Iterator[Expr]:
+    """The factors that a product owes to a divisor that is a quotient itself: c of a/(b/c)."""
+    match expression:
+        case Binary("*", left, right):
+            yield from _divisors_of_divisors(left)
+            yield from _divisors_of_divisors(right)
+        case Binary("/", left, right):
+            yield from _divisors_of_divisors(left)
+            for divisor in divisors(right):
+                yield from factors(divisor)
+        case Unary("-", operand):
+            yield from _divisors_of_divisors(operand)
+        case _:
+            pass
 
 
 def literal(value: float) -> Expr:

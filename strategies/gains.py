@@ -1,6 +1,7 @@
 """What an expression gains or loses by being written otherwise, counted: the grounds of an identity's sentences."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from math import prod
 
 from leir.analysis.spelling import normal
@@ -36,6 +37,7 @@ from leir.syntax import (
 )
 from strategies.base import counted, listed
 from strategies.parts import conditions_of
+from strategies.splits import is_fixed, loop_names
 
 
 def operations(expression: Expr, kinds: Kinds) -> int:
@@ -82,40 +84,45 @@ def _varies(expression: Expr) -> bool:
 def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, str]:
     """Terms for sentences on a step that puts `new` at a place.
 
-    `saved`, `added`: operations, once and `_in_all`; `divisions_saved`, `calls_saved`, `calls_added`, `reads_before`
-    and `reads_after`, `unread` tensors; `times`: the iterations of the equation, where nothing guards them. `fixed`: a
-    new part that does not depend on the loops `fixed_loops`, as the whole does, and so takes `fixed_times` evaluations.
-    `met`: a new part that the equation has at another place too.
+    `saved`, `added`: operations, once and `_in_all`; `divisions_saved`, `calls_saved`, `calls_added`; `read`: what the
+    text reads, in `reads_before` places and then in `reads_after`; `unread` tensors; `times`: the iterations of the
+    equation, where nothing guards them. Of a choice, one value counts when it runs and both do here: what it leaves
+    open is said to be at most so much, or not at all. `fixed`: a new part that does not depend on the loops
+    `fixed_loops`, as the whole does, and so takes `fixed_times` evaluations. `met`: a new part that the equation has
+    at another place too.
     """
     equation = statement_at(program, path)
     assert isinstance(equation, Equation)
     old, kinds = expression_at(program, Place(path, within)), Kinds(dtypes(program))
-    before, after = operations(old, kinds), operations(new, kinds)
+
+    def computed(expression: Expr) -> int:
+        return operations(expression, kinds)
+
     result: dict[str, str] = {}
-    if before or after:
-        result["operations_before"] = counted(before, "operation")
-        result["operations_after"] = counted(after, "operation")
+    if computed(old) or computed(new):
+        result["operations_before"], result["operations_after"] = (_in_words(each, computed) for each in (old, new))
     guarded = any(isinstance(level, Guard) for _, level in enclosing(program, path))
     times = prod(loop.extent for loop in loops_around(program, path))
     chooses = any(isinstance(part, Select) for each in (old, new) for part in subexpressions(each))
     if not guarded and not chooses and not conditions_of(program, path, within) and times > 1:
         result["times"] = str(times)
-    for name, count in (("saved", before - after), ("added", after - before)):
-        if count > 0:
-            result[name] = counted(count, "operation")
+    for name, first, second, count, noun in (
+        ("saved", old, new, computed, "operation"),
+        ("added", new, old, computed, "operation"),
+        ("divisions_saved", old, new, divisions, "division"),
+        ("calls_saved", old, new, _calls_run, "call"),
+        ("calls_added", new, old, _calls_run, "call"),
+    ):
+        fewer, most = _fewer(first, second, count)
+        if fewer > 0:
+            result[name] = most + ("one call" if noun == "call" and fewer == 1 else counted(fewer, noun))
             if "times" in result:
-                result[f"{name}_in_all"] = counted(count * times, "operation")
-    fewer = divisions(old) - divisions(new)
-    if fewer > 0:
-        result["divisions_saved"] = counted(fewer, "division")
-        if "times" in result:
-            result["divisions_saved_in_all"] = counted(fewer * times, "division")
-    fewer = _calls_run(old) - _calls_run(new)
-    if fewer:
-        result["calls_saved" if fewer > 0 else "calls_added"] = "one call" if abs(fewer) == 1 else f"{abs(fewer)} calls"
-    reads = [sum(1 for _ in accesses(each)) for each in (old, new)]
-    if reads[0] != reads[1]:
-        result["reads_before"], result["reads_after"] = counted(reads[0], "element"), counted(reads[1], "element")
+                result[f"{name}_in_all"] = counted(fewer * times, noun)
+    reads = [list(accesses(each)) for each in (old, new)]
+    if len(reads[0]) != len(reads[1]):
+        result["reads_before"], result["reads_after"] = (counted(len(found), "place") for found in reads)
+        alone = dict.fromkeys(reads[0] + reads[1])
+        result["read"] = expression_text(next(iter(alone))) if len(alone) == 1 else "tensors"
     after_it = replace_expression_at(program, Place(path, within), new)
     still = {access.tensor for access in accesses(statement_at(after_it, path))}
     unread = dict.fromkeys(a.tensor for a in accesses(equation) if a.tensor not in still)
@@ -130,17 +137,40 @@ def gains(program: Program, path: Path, within: Path, new: Expr) -> dict[str, st
     return result
 
 
+def _in_words(expression: Expr, count: Callable[[Expr], int]) -> str:
+    """How many operations an expression takes; with a choice of some, at most."""
+    most = "at most " if _choices(expression, count) else ""
+    return most + counted(count(expression), "operation") if count(expression) else "no operation"
+
+
+def _fewer(old: Expr, new: Expr, count: Callable[[Expr], int]) -> tuple[int, str]:
+    """How much less the new expression has of what is counted, and `at most ` where choices may leave less of it.
+
+    0 where they leave open whether it is less: some choices go, and others come.
+    """
+    before, after = _choices(old, count), _choices(new, count)
+    if after - before:
+        return 0, ""
+    return count(old) - count(new), "at most " if before != after else ""
+
+
+def _choices(expression: Expr, count: Callable[[Expr], int]) -> Counter[Expr]:
+    """The choices of an expression between values with something to count, and how often each stands there."""
+    found = (part for part in subexpressions(expression) if isinstance(part, Select))
+    return Counter(normal(part) for part in found if any(map(count, operands(part)[1:])))
+
+
 def _fixed(program: Program, path: Path, old: Expr, parts: list[Expr]) -> dict[str, str]:
     loops = loops_around(program, path)
     moving = [loop for loop in loops if loop.variable in variables_of(old)]
     for part in parts:
         used = variables_of(part)
-        still = [loop.variable for loop in moving if loop.variable not in used]
-        if still and used & {loop.variable for loop in moving}:
+        still = [loop for loop in moving if loop.variable not in used]
+        if still and used & {loop.variable for loop in moving} and is_fixed(program, path, part, still):
             evaluations = prod(loop.extent for loop in loops if loop.variable in used)
             return {
                 "fixed": expression_text(part),
-                "fixed_loops": listed(still),
+                "fixed_loops": loop_names(still),
                 "fixed_times": str(evaluations),
             }
     return {}

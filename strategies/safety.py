@@ -25,17 +25,21 @@ from leir.analysis.types import integer_range, is_float
 from leir.analysis.underflow import lost_to_underflow
 from leir.edit import expression_at, walk_expression, with_operands
 from leir.printer import expression_text
-from leir.syntax import Binary, Expr, Place, Program, Real, Unary, operands
+from leir.syntax import Access, Binary, Expr, Place, Program, Real, Unary, operands
 from strategies.arithmetic import Setting, chain_to
 from strategies.base import Fact, counted, path_text
-from strategies.bounded import bounded
+from strategies.bounded import at_least, at_most, bounded, bounds_text
+
+NOTHING_DIVIDED = "the new form divides by nothing"
+_NOTHING_NEW = "no part is new but the whole, which has the value that it had"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """One way to write an expression: the arguments that name it, the rule in words, and what the rule asks for.
 
-    `nonzero`: what must be finite and not zero; `finite`: what must be finite.
+    `nonzero`: what must be finite and not zero; `finite`: what must be finite. `exact`: why no bit of the value
+    changes, as a clause; empty where bits may.
     """
 
     arguments: Mapping[str, str]
@@ -43,6 +47,7 @@ class Form:
     identity: str
     nonzero: tuple[Expr, ...] = ()
     finite: tuple[Expr, ...] = ()
+    exact: str = ""
 
 
 def identity_is_proved(setting: Setting, form: Form) -> Fact:
@@ -62,24 +67,27 @@ def divisors_are_not_zero(setting: Setting, form: Form) -> Fact:
         return Fact("divisors-are-not-zero", True, "integers are not divided")
     range_of = setting.range_of()
     smallest = smallest_normal(setting.dtype)
-    divisors = dict.fromkeys(_divisors(form.new, setting.is_atom)) | dict.fromkeys(form.nonzero)
-    shown: list[str] = []
+    divided = list(_divisors(form.new, setting.is_atom))
+    divisors = dict.fromkeys(each for each in divided if not isinstance(each, Real)) | dict.fromkeys(form.nonzero)
     for divisor in divisors:
-        found = range_of(divisor)
-        text = f"{expression_text(divisor)} is in {found}"
-        if found.nan or (found.infinite and divisor in form.nonzero):
-            return Fact("divisors-are-not-zero", False, f"{text}, which is not known to be finite")
+        found, why = range_of(divisor), ""
         if found.low < smallest and found.high > -smallest:
-            return Fact("divisors-are-not-zero", False, f"{text}, and may be 0 or too close to it")
-        shown.append(text)
-    return Fact("divisors-are-not-zero", True, "; ".join(shown) or "no divisor but literals")
+            why = "may be 0 or too close to it"
+        elif found.nan or (found.infinite and divisor in form.nonzero):
+            why = "may be NaN" if found.nan else "has no known bound"
+        if why:
+            text = bounds_text([divisor], range_of, setting.closer())
+            return Fact("divisors-are-not-zero", False, f"{text}, and {why}")
+    evidence = bounds_text(divisors, range_of, setting.closer())
+    literals = "all divisors are literals other than 0" if divided or form.nonzero else NOTHING_DIVIDED
+    return Fact("divisors-are-not-zero", True, evidence or literals)
 
 
 def _divisors(expression: Expr, is_atom: Callable[[Expr], bool]) -> Iterator[Expr]:
-    """What the arithmetic of an expression divides by, literals left out."""
+    """What the arithmetic of an expression divides by."""
     if is_atom(expression):
         return
-    if isinstance(expression, Binary) and expression.op == "/" and not isinstance(expression.right, Real):
+    if isinstance(expression, Binary) and expression.op == "/":
         yield expression.right
     for operand in operands(expression):
         yield from _divisors(operand, is_atom)
@@ -91,21 +99,21 @@ def stays_in_range(setting: Setting, form: Form) -> Fact:
     kept = {part for _, part in walk_expression(setting.expression)}
     parts = [part for part in _arithmetic(form.new, setting.is_atom) if part not in kept and part != form.new]
     parts = [*dict.fromkeys((*form.finite, *parts))]
+    if is_float(setting.dtype):
+        bad = next((part for part in parts if not range_of(part).finite), None)
+        evidence = bounds_text(parts if bad is None else [bad], range_of, setting.closer())
+        if bad is not None:
+            return Fact("stays-in-range", False, f"{evidence}, and may not be finite")
+        return Fact("stays-in-range", True, evidence or _NOTHING_NEW)
     shown: list[str] = []
     for part in parts:
-        if is_float(setting.dtype):
-            found = range_of(part)
-            bad, text = not found.finite, f"{expression_text(part)} is in {found}"
-        else:
-            low, high = _exact(part, range_of, setting.is_atom)
-            least, most = integer_range(setting.dtype)
-            bad, text = low < least or high > most, f"{expression_text(part)} is in [{low}, {high}]"
-        if bad:
-            where = f"and {setting.dtype} ends before" if not is_float(setting.dtype) else "and may not be finite"
-            return Fact("stays-in-range", False, f"{text}, {where}")
+        low, high = _exact(part, range_of, setting.is_atom)
+        least, most = integer_range(setting.dtype)
+        text = f"{expression_text(part)} is in [{low}, {high}]"
+        if low < least or high > most:
+            return Fact("stays-in-range", False, f"{text}, and {setting.dtype} ends before")
         shown.append(text)
-    evidence = "; ".join(shown) or "no part is new but the whole, which has the value that it had"
-    return Fact("stays-in-range", True, evidence)
+    return Fact("stays-in-range", True, "; ".join(shown) or _NOTHING_NEW)
 
 
 def _arithmetic(expression: Expr, is_atom: Callable[[Expr], bool]) -> Iterator[Expr]:
@@ -159,7 +167,9 @@ def digits_are_kept(setting: Setting, form: Form) -> Fact:
             problem = f"no bound is known: {reason}"
         if not problem:
             evidence = f"{text} rounds no more than verification allows for {expression_text(old)}"
-            return Fact("digits-are-kept", True, evidence + in_share(apart))
+            if isinstance(new, Access):
+                evidence = f"{text} is read, which rounds nothing"
+            return Fact("digits-are-kept", True, evidence + in_share(apart, setting.expression))
         why = why or f"for {text}, {problem}"
     return Fact("digits-are-kept", False, why)
 
@@ -172,12 +182,16 @@ def roundings_are_spare(program: Program, place: Place, new: Expr, need: float, 
     apart = set_apart(bounded(program), place.path, place.within or ())
     if apart is not None and not apart.is_small:
         return Fact("roundings-are-spare", False, why_apart(program, apart, new))
-    return Fact("roundings-are-spare", need <= max(spare, 0.0), evidence + in_share(apart))
+    part = expression_at(program, place)
+    return Fact("roundings-are-spare", need <= max(spare, 0.0), evidence + in_share(apart, part))
 
 
-def in_share(apart: Apart | None) -> str:
+def in_share(apart: Apart | None, part: Expr) -> str:
     """The size of a part of an exponent of a share, as evidence goes on; empty for others."""
-    return "" if apart is None else f"; in an exponent of a share, it is {apart.most:.3g} at most"
+    if apart is None:
+        return ""
+    text = expression_text(part)
+    return f"; {text}, in the exponent of one of the exponentials in a quotient, is at most {at_most(apart.most)}"
 
 
 def _rounds(setting: Setting, new: Expr) -> bool:
@@ -191,8 +205,8 @@ def why_apart(program: Program, apart: Apart, new: Expr) -> str:
     """What another rounding does to a share, in words."""
     own, other = (expression_text(expression_at(program, place)) for place in (apart.own, apart.other))
     where = f"{own} at {path_text(apart.own.path)} and {other} at {path_text(apart.other.path)}"
-    size = f"up to {apart.most:.3g}" if apart.most < math.inf else "without a known bound"
-    return f"{where} belong to one share, and {expression_text(new)}, {size}, would round otherwise in the first alone"
+    size = f"up to {at_most(apart.most)}" if apart.most < math.inf else "without a known bound"
+    return f"{where} meet in one quotient, and {expression_text(new)}, {size}, would round otherwise in the first alone"
 
 
 def _regions(setting: Setting, new: Expr) -> Iterator[tuple[Expr, Expr, Place]]:
@@ -216,8 +230,12 @@ def underflow_is_covered(setting: Setting, form: Form) -> Fact:
     lost = lost_to_underflow(form.new, setting.expression, setting.algebra, setting.range_of())
     roundings = any(isinstance(e, Binary) and e.op in ("*", "/", "**") for _, e in walk_expression(setting.value))
     most = float(1 / relative_error(setting.dtype)) if roundings else 0.0
-    smallest = f"times the smallest positive {setting.dtype}"
-    text = f"what underflows is at most {lost:.3g} {smallest} in all, and {most:.3g} times are allowed"
+    smallest = f"the smallest positive {setting.dtype}"
+    allowed = f"may lose {at_least(most)} times it" if most else "may lose nothing"
+    times = "" if lost == 1 else f"{at_most(lost)} times "
+    text = f"underflow loses at most {times}{smallest}, and {allowed}"
+    if math.isinf(lost):
+        text = f"what underflow loses has no known bound, beside {smallest}"
     if not lost:
         text = "nothing underflows that did not before"
     return Fact("underflow-is-covered", lost <= most, text)

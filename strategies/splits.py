@@ -37,8 +37,20 @@ from leir.syntax import (
     reads,
 )
 from strategies.arithmetic import kinds_of
-from strategies.base import Fact, Refused, Strategy, listed, path_text
+from strategies.base import Fact, Refused, Strategy, listed, ordered, path_text
+from strategies.bounded import at_least, at_most
 from strategies.openings import an_equation
+
+_SAID = (  # the facts of the values as sentences give them, which spare the first before the last
+    "next-step-is-legal",
+    "values-are-finite",
+    "underflow-is-harmless",
+    "roundings-are-spare",
+    "cancellation-is-bounded",
+    "nothing-overflows",
+    "exponents-are-bounded",
+    "value-is-not-zero",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +153,11 @@ class Split(Strategy):
         yield Fact("value-is-in-scope", value is not None and not why, why or evidence)
         assert value is not None
         use = self.use(program, part, value)
-        yield Fact("split-has-a-use", use is not None, f"prepares: {use.what}" if use else self.no_use())
+        yield Fact("split-has-a-use", use is not None, f"it prepares {use.what}" if use else self.no_use())
         assert use is not None
+        yield from ordered(self._guards(program, part, value, use), _SAID)
+
+    def _guards(self, program: Program, part: Part, value: Expr, use: Use) -> Iterator[Fact]:
         yield from self.bounds(program, part, value)
         if use.next:
             yield _what_follows(self.rewrite(program), self.path, use)
@@ -216,7 +231,7 @@ def part_at(program: Program, path: Path, within: Path) -> tuple[Part | None, st
     kind = kinds_of(program).of(chain[-1])
     if isinstance(kind, Weak) or not is_float(kind) or not any(accesses(chain[-1])):
         return None, f"{text} is no float that comes from tensors"
-    return Part(equation, chain, within, kind), f"{text} is a float, {kind}"
+    return Part(equation, chain, within, kind), f"the type of {text} is {kind}"
 
 
 @remembered
@@ -404,13 +419,12 @@ def firsts_of_rows(program: Program, path: Path, value: Expr) -> Iterator[Access
 
 
 def roundings(count: float) -> str:
-    """A number of roundings, as evidence gives it: `1 rounding`, `2.5 roundings`."""
-    text = f"{max(count, 0.0):.3g}"
-    return f"{text} rounding{'' if text == '1' else 's'}"
+    """What roundings add, as evidence gives it: `at most 1 unit of rounding`, `at most 2.5 units of rounding`."""
+    text = at_most(max(count, 0.0))
+    return f"at most {text} unit{'' if text == '1' else 's'} of rounding"
 
 
 def spare_text(count: float) -> str:
-    """The roundings that are spare, as evidence gives them: `1 is spare`, `2.5 are spare`; less than none is none."""
-    count = max(count, 0.0)
-    text = f"{count:.3g}"
+    """The units that are spare, as evidence gives them: `1 is spare`, `2.5 are spare`; less than none is none."""
+    text = at_least(max(count, 0.0))
     return f"{text} {'is' if text == '1' else 'are'} spare"

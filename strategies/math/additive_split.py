@@ -24,10 +24,11 @@ from typing import ClassVar
 
 from leir.analysis.intervals import Range, largest_magnitude, least_magnitude
 from leir.analysis.spare import spare_where_formed, spare_where_used
+from leir.analysis.values import Ranges
 from leir.printer import expression_text
 from leir.syntax import Binary, Call, Expr, Path, Place, Program, Unary
 from strategies.base import BitExact, Fact, Level, listed, path_text
-from strategies.bounded import bounded
+from strategies.bounded import assumed, at_most, bounded, bounded_closer
 from strategies.elsewhere import occurs_elsewhere, partners
 from strategies.safety import roundings_are_spare
 from strategies.splits import (
@@ -55,7 +56,7 @@ class AdditiveSplit(Split):
         "it prepares {use}.",
         "To what end take {value} from {part} and give it back? It prepares {use}.",
         "{value} can be read at {path} as it stands, and {part} split by it prepares {use}.",
-        "Nothing is gained yet by writing {part} as a sum of {value} and a rest. What it is for: {use}.",
+        "Nothing is gained yet by writing {part} as a sum of {value} and a rest, but it prepares {use}.",
         "In the exponent, {exponent} changes from term to term, and {value} does not. Their difference and "
         "{value} can become two factors: this prepares {use}.",
         "{computed} is at hand already, at {at}. Splitting {part} by {value} lets the equation at {path} use "
@@ -77,15 +78,14 @@ class AdditiveSplit(Split):
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Two operations more, for now. The results agree to rounding, not bit for bit: {bounded}.",
-        "No digits are lost by it, as {bounded}. The gain comes with what it prepares.",
-        "The value is the same but for two roundings in {dtype}. What it is for: {use}.",
+        "No more digits are lost by it than verification allows: {bounded}. The gain comes with what it prepares.",
+        "The value is the same but for two roundings in {dtype}, and now it shows {value}.",
         "No loop and no storage changes; the equation computes a difference and a sum more. "
         "Rounding stays harmless: {bounded}.",
-        "By itself a loss: a subtraction and an addition in each iteration. The form is what counts, as it "
-        "prepares {use}.",
-        "Rounding differs from before, within what the place allows, since {bounded}.",
-        "By itself this saves nothing. It costs two operations, and opens the way to {use}.",
-        "Each iteration rounds twice more, in {dtype}, and bits of the results may change.",
+        "By itself a loss: a subtraction and an addition in each evaluation. What counts is that {value} stands there.",
+        "Rounding differs from before, within what the place allows: {bounded}.",
+        "By itself this saves nothing: it costs two operations, which what follows has to save.",
+        "Each evaluation rounds twice more, in {dtype}, and bits of the results may change.",
     )
 
     @classmethod
@@ -113,16 +113,14 @@ class AdditiveSplit(Split):
     def bounds(self, program: Program, part: Part, value: Expr) -> Iterator[Fact]:
         sizes = _Sizes.of(program, self.path, part, value)
         yield Fact("values-are-finite", sizes.finite, sizes.text)
-        ratio = sizes.ratio
-        evidence = f"|{sizes.difference_text}| is at most {ratio:.3g} times |{sizes.part_text}|"
-        if math.isinf(ratio):
+        ratio, in_exponent = sizes.ratio, _exponent_of(part) is not None
+        evidence = sizes.limit(in_exponent=in_exponent)
+        if math.isinf(ratio) and not in_exponent:
             evidence = f"{sizes.part_text} may be 0, or far smaller than {sizes.difference_text}"
-        in_exponent = _exponent_of(part) is not None
-        if in_exponent:
-            evidence = f"in an exponent, what counts is how large {sizes.difference_text} is: at most {sizes.most:.3g}"
         yield Fact("cancellation-is-bounded", in_exponent or ratio < math.inf, evidence)
         need, spare = sizes.need(program, self.path, part)
-        evidence = f"the split adds {roundings(need)}, and {spare_text(spare)} where {sizes.part_text} stands"
+        moved = "the exponent" if in_exponent else sizes.part_text
+        evidence = f"the roundings of the split move {moved} by {roundings(need)}, where {spare_text(spare)}"
         new = self.split(program, part, value)
         yield roundings_are_spare(program, Place(self.path, self.within), new, need, spare, evidence)
 
@@ -134,14 +132,11 @@ class AdditiveSplit(Split):
         use = self.use(before, part, value)
         assert use is not None
         sizes = _Sizes.of(before, self.path, part, value)
-        limit = f"{sizes.difference_text} is about {sizes.ratio:.3g} times as large as {sizes.part_text} at most"
-        if _exponent_of(part) is not None:
-            limit = f"{sizes.difference_text}, in an exponent, is about {sizes.most:.3g} at most"
         result = {
             **self.shared_terms(after, part, use),
             "part": sizes.part_text,
             "difference": sizes.difference_text,
-            "bounded": limit,
+            "bounded": sizes.limit(in_exponent=_exponent_of(part) is not None),
         }
         if use.kind == "exponent":
             result["exponent"] = sizes.part_text
@@ -160,9 +155,8 @@ class AdditiveSplit(Split):
             return Use("exponent", what, next="expand_powsimp", about=text)
         elsewhere = occurs_elsewhere(program, Binary("-", part.expression, value), Place(self.path, self.within))
         if elsewhere is not None:
-            return Use(
-                "difference", f"common_subexpression_elimination, {own}-{text} being computed at {path_text(elsewhere)}"
-            )
+            what = f"common_subexpression_elimination, {own}-{text} being computed at {path_text(elsewhere)}"
+            return Use("difference", what, at=elsewhere)
         return None
 
 
@@ -177,7 +171,10 @@ def _difference(expression: Expr) -> tuple[tuple[Expr, Expr], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Bounds of the part, of the value, and of their difference, at the place."""
+    """Bounds of the part, of the value, and of their difference, at the place.
+
+    `rests`: whether they rest on the size of inputs.
+    """
 
     part: Range
     value: Range
@@ -185,16 +182,18 @@ class _Sizes:
     part_text: str
     difference_text: str
     formed: float
+    rests: bool
 
     @staticmethod
     def of(program: Program, path: Path, part: Part, value: Expr) -> "_Sizes":
-        found = bounded(program)
-        own = found.at(Place(path, part.within))
-        difference = found.of(Binary("-", part.expression, value), path)
-        text = expression_text(part.expression)
-        minus = expression_text(Binary("-", part.expression, value))
+        found, minus = bounded(program), Binary("-", part.expression, value)
+
+        def three(found: Ranges) -> tuple[Range, Range, Range]:
+            return found.at(Place(path, part.within)), found.of(value, path), found.of(minus, path)
+
         formed = spare_where_formed(part.expression, found, path)
-        return _Sizes(own, found.of(value, path), difference, text, minus, formed)
+        texts = expression_text(part.expression), expression_text(minus)
+        return _Sizes(*three(found), *texts, formed, three(found) != three(bounded_closer(program)))
 
     @property
     def finite(self) -> bool:
@@ -202,7 +201,15 @@ class _Sizes:
 
     @property
     def text(self) -> str:
-        return f"{self.part_text} is in {self.part}, the value in {self.value}, their difference in {self.difference}"
+        shown = f"{self.part_text} is in {self.part}, the value in {self.value}, their difference in {self.difference}"
+        return assumed(self.rests) + shown
+
+    def limit(self, *, in_exponent: bool) -> str:
+        """How large the difference is: in an exponent by itself, else beside the part."""
+        text = f"{self.difference_text} is at most {at_most(self.ratio)} times as large as {self.part_text}"
+        if in_exponent:
+            text = f"{self.difference_text}, in an exponent, is at most {at_most(self.most)} in magnitude"
+        return assumed(self.rests) + text
 
     @property
     def most(self) -> float:

@@ -42,24 +42,27 @@ class Apart(Algebraic):
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
         "{old} is one fraction of {count} parts that need not be divided together.",
-        "The terms above the line of {old} are tied to each other by their divisor alone.",
-        "As separate fractions, the parts of {old} can be computed, moved and simplified by themselves.",
-        "One division at {path} serves a whole sum; {count} terms come of it if each is divided for itself.",
-        "Split at its sum, {old} has {count} terms: {new}.",
+        "The terms of {sum}, above the line of {old}, are tied to each other by their divisor alone.",
+        "As separate terms, the parts of {old} can be computed, moved and simplified by themselves.",
+        "The division at {path} serves the whole of {sum}; {count} terms come of it if each is divided for itself.",
+        "The sum {factor} is one of the factors of {old}: once it is multiplied out, each of {count} terms can be "
+        "divided for itself.",
+        "Written as a sum, {old} has {count} terms: {new}.",
         *SHOWING,
         "{old} can be written as a sum.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Take the fraction apart: {new} replaces {old}.",
         "{count} terms stand for one fraction: {new}.",
-        "Every part of {old} gets the divisor that it needs, and the sum of them is {new}.",
+        "Each term of {sum} gets the divisor that it needs, and the sum of them is {new}.",
+        "The terms of {factor} take the other factors and the divisor along, and the sum of them is {new}.",
         "A quotient becomes a sum at {path}: {new}.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each evaluation takes {added} more, for terms that can be dealt with apart.",
+        "Each evaluation takes {added} more, as each of the {count} terms is formed for itself.",
         "The expression takes {operations_after} now, and its terms are {count}.",
-        "{new} rounds every one of its {count} terms; in {dtype} bits may change, as far as verification allows.",
+        "{new} rounds in other places than {old}; in {dtype} bits may change, as far as verification allows.",
         "No tensor, loop or guard is touched: one fraction has become a sum of {count} terms.",
         *EFFECT,
         *ADDED,
@@ -81,7 +84,7 @@ class Apart(Algebraic):
             found = setting.algebra.apart(expression, access)
             if found is not None:
                 text = expression_text(access)
-                yield Form({"by": text}, found, f"partial fractions in {text}")
+                yield Form({"by": text}, found, f"there are partial fractions in {text}")
 
     def facts(self, program: Program) -> Iterator[Fact]:
         yield from self.facts_of_place(program)
@@ -90,8 +93,13 @@ class Apart(Algebraic):
         yield from self.facts_of_form(program)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
-        count = len(terms_of(self.form(before).new, self.setting(before).is_atom))
-        return {**super().terms(before, after), "count": str(count)}
+        setting = self.setting(before)
+        result = {**super().terms(before, after), "count": str(len(terms_of(self.form(before).new, setting.is_atom)))}
+        above = setting.term.factors
+        if not self.by:  # the one sum above, alone or a factor
+            (split,) = (each for each in above if is_sum(each, setting.is_atom))
+            result["sum" if len(above) == 1 else "factor"] = expression_text(split)
+        return result
 
 
 def _split(setting: Setting, term: Term) -> Iterator[Form]:
@@ -109,5 +117,7 @@ def _split(setting: Setting, term: Term) -> Iterator[Form]:
             factors = without(factors, base, shared, setting)
             divisors = without(divisors, base, shared, setting)
         parts.append(replace(inner, negative=term.negative != inner.negative).changed(factors, divisors))
-    identity = "every term above has the divisor for itself"
+    identity = "every term above the line can have the divisor for itself"
+    if len(term.factors) > 1:
+        identity = f"{expression_text(term.factors[at])} is multiplied out, and every term has the divisor for itself"
     yield Form({"by": ""}, total(parts, setting.dtype), identity, nonzero=tuple(term.divisors))

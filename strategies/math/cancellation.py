@@ -28,14 +28,15 @@ from typing import ClassVar
 
 from leir.analysis.terms import Term, is_sum, product, quotient, terms_of, total
 from leir.printer import expression_text
-from leir.syntax import Binary, Expr, Program, Unary
+from leir.syntax import Binary, Expr, Program, Real, Unary
 from strategies.algebra import CHANGE, EFFECT, INTEGERS, SAVED, SAVING, Algebraic
 from strategies.arithmetic import Setting
 from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
 from strategies.safety import Form
 
-_NEUTRAL = ("0", "0.0", "1", "1.0")
+_NOTHING_DONE = ("a product with", "a quotient by", "a sum with", "a difference less")  # identities of a 1 or a 0
+_UNDONE = ("undo each other", "is added and subtracted")  # identities of what stands there twice
 
 
 class Cancellation(Algebraic):
@@ -44,12 +45,13 @@ class Cancellation(Algebraic):
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
         "{twice} takes part in {old} twice, with opposite effects: without it, an evaluation takes {divisions_saved} "
-        "less.",
-        "What {twice} does in {old} is undone in the same expression: without it, an evaluation takes {saved} less.",
-        "{of} cancels in {old}, which then has {saved} less.",
+        "fewer.",
+        "What {twice} does in {old} is undone in the same expression: without it, an evaluation takes {saved} fewer.",
+        "Without {of}, {old} takes {saved} fewer.",
         "For real numbers, {of} makes no difference to the value of {old}.",
         "Take {of} away, and {old} is {new}: for real numbers the value is the same, the way to it shorter.",
-        "What does {of} bring to {old}? Nothing that is not taken back: {identity}.",
+        "What does {twice} bring to {old}? Nothing that is not taken back: {identity}.",
+        "What does {neutral} bring to {old}? Nothing: {identity}.",
         *SAVING,
         "In the equation at {path}, {of} cancels.",
     )
@@ -61,9 +63,10 @@ class Cancellation(Algebraic):
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each evaluation saves {divisions_saved}; in {dtype} the value loses the roundings of what is gone.",
-        "The text of the expression reads {reads_before} before and {reads_after} after.",
-        "What stays, {new}, takes {operations_after}, and rounds no more than verification allows for {old}.",
+        "Each evaluation saves {divisions_saved}; in {dtype} bits may change, as the roundings of what is gone go too.",
+        "The text of the expression reads {read} in {reads_before} before and in {reads_after} after.",
+        "What stays, {new}, takes {operations_after}; bits may change in {dtype}, as far as verification allows.",
+        "Every bit stays: {exact}.",
         "The equation reads {unread} no longer.",
         "{old} took {operations_before}; {new} takes {operations_after}, in each of {times} iterations.",
         *EFFECT,
@@ -77,7 +80,9 @@ class Cancellation(Algebraic):
         result = super().terms(before, after)
         if self.of == "-":
             return {**result, "of": "the pair of signs"}
-        return result if self.of in _NEUTRAL else {**result, "twice": self.of}
+        if result["identity"].startswith(_NOTHING_DONE):
+            return {**result, "neutral": self.of}
+        return {**result, "twice": self.of} if result["identity"].endswith(_UNDONE) else result
 
     @classmethod
     def forms(cls, setting: Setting) -> Iterator[Form]:
@@ -110,7 +115,21 @@ def _neutral(setting: Setting, number: int, left: Expr, right: Expr, commutes: b
     for own, other in ((right, left), (left, right)) if commutes else ((right, left),):
         if setting.algebra.number(own) == number:
             text = expression_text(own)
-            yield Form({"of": text}, other, f"{text} changes nothing")
+            identity = _neutral_text(setting.expression, text)
+            # x*1.0, x/1.0 and x-0.0 are x for every float; -0.0+0.0 is 0.0
+            exact = isinstance(own, Real) and (number == 1 or not commutes) and setting.computes_here(other)
+            yield Form({"of": text}, other, identity, exact=identity if exact else "")
+
+
+def _neutral_text(expression: Expr, own: str) -> str:
+    assert isinstance(expression, Binary)
+    kept = {
+        "*": "a product with {} is its other factor",
+        "/": "a quotient by {} is what is divided",
+        "+": "a sum with {} is its other term",
+        "-": "a difference less {} is its first term",
+    }
+    return kept[expression.op].format(own)
 
 
 def _factors(setting: Setting, left: Expr, right: Expr) -> Iterator[Form]:

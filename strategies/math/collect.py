@@ -41,10 +41,10 @@ class Collect(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "{count} terms of {old} multiply {by}: gathered, they multiply it once and save {saved}.",
+        "{count} terms of {old} multiply {by}: gathered, they save {saved}.",
         "{count} terms of {old} are multiples of {by}: what it is multiplied by in them can be summed first.",
         "Seen as a polynomial in {by}, {old} has terms that belong together.",
-        "The equation at {path} spreads {by} over {count} terms: gathered, they take {saved} less.",
+        "The equation at {path} spreads {by} over {count} terms: gathered, they take {saved} fewer.",
         *SAVING,
         *SHOWING,
         "Terms of {old} share {by}.",
@@ -52,15 +52,14 @@ class Collect(Algebraic):
     change: ClassVar[tuple[str, ...]] = (
         "Gather what {by} multiplies: {new} replaces {old}.",
         "The {count} terms with {by} become one product, the others stay: {new}.",
-        "{by} is written once for {count} terms, before a parenthesis of what it multiplied: {new}.",
+        "{by} is written for {count} terms together, before a parenthesis of what it multiplied: {new}.",
         "At {path}, the sum {old} is ordered by {by}: {new}.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
         "The sum takes {operations_after}, and reads what it read.",
-        "The text of the expression reads {reads_before} before and {reads_after} after.",
-        "{new} rounds {by} times a sum where {old} rounded {count} products: bits may change, and verification "
-        "allows that in {dtype}.",
+        "The text of the expression reads {read} in {reads_before} before and in {reads_after} after.",
+        "{new} rounds in other places than {old}: bits may change in {dtype}, as far as verification allows.",
         "No tensor, loop or guard is touched: {count} terms of a sum have become one.",
         *EFFECT,
         *INTEGERS,

@@ -38,7 +38,8 @@ from leir.remembered import remembered
 from leir.syntax import Access, Binary, Call, Equation, Expr, Path, Place, Program
 from strategies.algebra import ADDED, CHANGE, EFFECT, Algebraic
 from strategies.arithmetic import Setting, chain_to
-from strategies.base import BitExact, Fact, Level
+from strategies.base import BitExact, Fact, Level, path_text
+from strategies.bounded import bounds_text
 from strategies.gains import operations
 from strategies.safety import Form
 
@@ -71,8 +72,8 @@ class ExpandCancellation(Algebraic):
         "The detour costs {added} in each evaluation; the steps that follow have to save more.",
         "The value is the same for real numbers; {new} rounds twice more in {dtype}, within what verification allows.",
         "Each evaluation takes {added} more, all of them for {by} to come in and to leave again.",
-        "{bounds}: nothing overflows by it, and no division by zero comes of it.",
-        "The text of the expression reads {reads_after} where it read {reads_before}.",
+        "Nothing overflows by it, and no division by zero comes of it: {bounds}.",
+        "The text of the expression reads {read} in {reads_after} where it read in {reads_before}.",
         *EFFECT,
         *ADDED,
     )
@@ -107,10 +108,11 @@ class ExpandCancellation(Algebraic):
     def facts(self, program: Program) -> Iterator[Fact]:
         yield from self.facts_of_place(program)
         setting = self.setting(program)
-        evidence = f"{expression_text(setting.expression)} computes in {setting.dtype}"
+        evidence = f"the type of {expression_text(setting.expression)} is {setting.dtype}"
         yield Fact("place-is-a-float", is_float(setting.dtype), evidence)
         form, why = self.found(program)
-        yield Fact("expression-is-at-hand", form is not None, why)
+        at_hand = f"{self.by} stands in the equation at {path_text(self.path)}"
+        yield Fact("expression-is-at-hand", form is not None, why if form is None else at_hand)
         yield from self.facts_of_form(program)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
@@ -119,7 +121,7 @@ class ExpandCancellation(Algebraic):
         result = {
             **super().terms(before, after),
             self.twice: self.by,
-            "bounds": f"{self.by} is in {setting.range_of()(by)}",
+            "bounds": bounds_text([by], setting.range_of(), setting.closer()),
         }
         inside = {part for _, part in walk_expression(setting.expression)}
         return result if by in inside else {**result, "beside": self.by}

@@ -41,27 +41,26 @@ class ExpandCollect(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "{by} multiplies a parenthesis in {old}: distributed, it shows the terms of the whole sum.",
+        "{by} multiplies a parenthesis in {old}: distributed, it multiplies each of the terms in it.",
         "Inside {old}, terms are held together by {by} alone.",
         "As long as {by} multiplies a parenthesis, the terms in it cannot meet the other terms of {old}.",
         "The sum at {path} has terms within terms: {by} can be distributed over them.",
-        "With the parenthesis that {by} multiplies opened, {old} is a plain sum of {terms_after} terms.",
+        "With the parenthesis that {by} multiplies opened, {old} has {terms_after} terms in place of {terms_before}.",
         *SHOWING,
         "{old} is a sum in which {by} multiplies another sum.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Distribute {by}: {new} replaces {old}.",
-        "The sum of {terms_before} becomes one of {terms_after}: {new}.",
+        "The sum of {terms_before} terms becomes one of {terms_after}: {new}.",
         "{by} goes to each of the terms that it multiplied together, and {old} reads {new}.",
         "At {path} a parenthesis is opened, with {by} in every term of it: {new}.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each evaluation takes {added} more, for terms that can be dealt with apart.",
-        "The expression takes {operations_after} now; nothing else of the program changes.",
-        "{new} rounds {terms_after} terms where {old} had {terms_before}; bits may change in {dtype}, as far as "
-        "verification allows.",
-        "No tensor, loop or guard is touched: terms within terms have become terms.",
+        "Each evaluation takes {added} more, as {by} multiplies each term for itself.",
+        "The expression takes {operations_after} now; nothing else in the program changes.",
+        "{new} rounds in other places than {old}: bits may change in {dtype}, as far as verification allows.",
+        "No tensor, loop or guard is touched: {by} multiplies terms where it multiplied their sum.",
         *EFFECT,
         *INTEGERS,
         *ADDED,
@@ -91,7 +90,7 @@ class ExpandCollect(Algebraic):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         setting = self.setting(before)
         new = terms_of(self.form(before).new, setting.is_atom)
-        counts = {"terms_before": f"{len(setting.terms)} terms", "terms_after": str(len(new))}
+        counts = {"terms_before": str(len(setting.terms)), "terms_after": str(len(new))}
         return {**super().terms(before, after), **counts}
 
 

@@ -45,28 +45,27 @@ class ExpandFactorization(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
-        "In {old} the sum {over} is kept together only to be multiplied; its terms can stand by themselves.",
-        "{over} sits inside the product {old}, so that none of its terms can be moved, summed or simplified alone.",
-        "Multiplied out, {old} shows {count} terms that can be dealt with apart.",
-        "What if the terms of {over} were multiplied one by one? Then the equation at {path} is a plain sum there.",
-        "Distribute {over}, and no parenthesis holds the {count} terms of {old} together.",
+        "In {old} the sum {inside} is kept together only to be multiplied; its terms can stand by themselves.",
+        "{inside} sits inside the product {old}, so that none of its terms can be moved, summed or simplified alone.",
+        "Multiplied out, {product} is a sum of {count} terms.",
+        "What if the terms of {inside} were multiplied one by one? {old} is then a sum of {count} terms.",
+        "Distribute the other factors of {old} over {inside}, and no parenthesis holds its terms together.",
         *SHOWING,
-        "The product {old} at {path} can be distributed over {over}.",
+        "{old} at {path} can be written as a sum of {count} terms.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "Multiply {over} out: where {old} stood, {new} stands.",
-        "Each term of {over} takes the other factors along, and {old} is written {new}.",
-        "A product becomes a sum of {count} terms at {path}: {new}.",
-        "The parenthesis {over} is dissolved, so that {old} turns into {new}.",
+        "Multiply {product} out: where it stood, {new} stands.",
+        "Each term of {inside} takes the other factors along, and {old} is written {new}.",
+        "The product {product} becomes a sum of {count} terms at {path}: {new}.",
+        "The parenthesis {inside} is dissolved, so that {old} turns into {new}.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each evaluation takes {added} more, for terms that can be dealt with apart.",
-        "The expression takes {operations_after} now, and reads {reads_after} in its text where it read "
+        "Each evaluation takes {added} more, as each of the {count} terms is formed for itself.",
+        "The expression takes {operations_after} now, and reads {read} in {reads_after} of its text where it read in "
         "{reads_before}.",
-        "{new} rounds each of its {count} terms, {old} rounded their product: bits may change in {dtype}, as far as"
-        " verification allows.",
-        "No tensor, loop or guard is touched: a product has become a sum of {count} terms.",
+        "{new} rounds in other places than {old}: bits may change in {dtype}, as far as verification allows.",
+        "No tensor, loop or guard is touched: the expression has become a sum of {count} terms.",
         *EFFECT,
         *INTEGERS,
         *ADDED,
@@ -97,8 +96,13 @@ class ExpandFactorization(Algebraic):
         yield from self.facts_of_form(program)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
-        count = len(terms_of(self.form(before).new, self.setting(before).is_atom))
-        return {**super().terms(before, after), "count": str(count)}
+        setting = self.setting(before)
+        result = {**super().terms(before, after), "count": str(len(terms_of(self.form(before).new, setting.is_atom)))}
+        if isinstance(setting.expression, Binary):
+            result["product"] = result["old"]
+            if setting.expression.op == "*" and self.over != result["old"]:
+                result["inside"] = self.over
+        return result
 
 
 def _distributed(setting: Setting) -> Iterator[Form]:
@@ -168,4 +172,4 @@ def _powers(setting: Setting, base: Expr) -> Iterator[Form]:
         negative = (a.negative and (power - chosen) % 2 == 1) != (b.negative and chosen % 2 == 1)
         new.append(Term(negative, _neat(factors, setting)))
     text = expression_text(base)
-    yield Form({"over": text}, total(new, setting.dtype), f"the binomial theorem for {text}")
+    yield Form({"over": text}, total(new, setting.dtype), f"the binomial theorem multiplies {text} by itself")

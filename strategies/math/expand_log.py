@@ -44,9 +44,9 @@ class ExpandLog(OfFunctions):
     choice: ClassVar[tuple[str, ...]] = (
         "{old} holds {part} among other operands: taken out, it gets a logarithm of its own.",
         "The argument of {old} has parts that need not be together, and {part} is one.",
-        "What {old} computes is no more than {new}, by {identity}.",
+        "What {old} computes is {new}, by {identity}.",
         "At {path}, {part} is bound to the rest of {old} only by a logarithm that splits.",
-        "Bounds make it safe to write {old} otherwise: {bounds}.",
+        "Bounds make it safe to write {old} as {new}: {bounds}.",
         "Can {part} leave {old}? It can: {identity}.",
         "By {identity}, {old} is {new}.",
         "{old} at {path} has another form, by {identity}.",
@@ -62,13 +62,13 @@ class ExpandLog(OfFunctions):
         "What was {old} is {new}; loops and tensors stay.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "This costs {calls_added} in each iteration, until one of the logarithms moves out or is shared.",
-        "This saves {calls_saved} in each iteration.",
+        "This costs {calls_added} in each evaluation, until one of the logarithms moves out or is shared.",
+        "This saves {calls_saved} in each evaluation.",
         "The value is the same for real numbers; results agree to rounding.",
         "What the identity asks for holds: {bounds}.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
         "The equation reads what it read. Its result agrees to rounding.",
-        "Roundings in {dtype} come in other places, and no more of them than are spare.",
+        "Roundings in {dtype} come in other places: {roundings}.",
         "{identity} is an identity of real numbers, and holds here within roundings.",
     )
 

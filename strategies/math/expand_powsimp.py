@@ -44,7 +44,7 @@ class ExpandPowsimp(OfFunctions):
         "{negated} has a minus sign in the exponent at {path}; for real numbers, one over its own exponential is the "
         "same.",
         "{old} is one over the exponential of {negated}, and can be written with it.",
-        "Bounds make it safe to split {old}: {bounds}.",
+        "Bounds make it safe to write {old} as {new}: {bounds}.",
         "Can {part} leave {old}? It can: {identity}.",
         "By {identity}, {old} is {new}.",
         "{old} at {path} has another form, by {identity}.",
@@ -60,7 +60,7 @@ class ExpandPowsimp(OfFunctions):
         "What was {old} is {new}; loops and tensors stay.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "This costs {calls_added} in each iteration, until one of its parts moves out or is shared.",
+        "This costs {calls_added} in each evaluation, until one of its parts moves out or is shared.",
         "The value is the same for real numbers; results agree to rounding.",
         "Nothing can overflow or be lost to underflow: {bounds}.",
         "{part} has a function of its own now.",

@@ -34,7 +34,7 @@ from leir.edit import variables_of
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Call, DType, Equation, Expr, Path, Place, Program, Real, Select
 from strategies.base import BitExact, Fact, Level, path_text
-from strategies.bounded import bounded
+from strategies.bounded import assumed, bounded, bounded_closer
 from strategies.elsewhere import occurs_elsewhere, partners
 from strategies.safety import roundings_are_spare
 from strategies.splits import (
@@ -60,17 +60,15 @@ class ExponentialSplit(Split):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{old} at {path} depends on two things that come together in its exponent. {value} lies between "
-        "them, and splits it: this prepares {use}.",
+        "{old} at {path} depends on two things that come together in its exponent. Relative to {value}, each has an "
+        "exponential of its own: this prepares {use}.",
         "To what end take two exponentials for one? It prepares {use}.",
-        "exp of a difference is a product of two exponentials, {first} and {second}, for any {value}. This "
-        "one prepares {use}.",
+        "{old} is the product of two exponentials, {first} and {second}: this prepares {use}.",
         "The detour by {value} costs an exponential and leads on to {use}.",
         "In the sum over {over}, {second} would be the same in all iterations, if {old} were split at "
         "{value}. So the sum could do without {end} until it is complete: this prepares {use}.",
         "{computed} is at hand already, at {at}. {old} split at {value} can use it: it prepares {use}.",
-        "Neither {first} nor {second} can overflow, for {bounds}. So {old} may be split at {value}, which "
-        "prepares {use}.",
+        "Neither {first} nor {second} can overflow: {bounds}. So {old} may be split at {value}, which prepares {use}.",
         "How can the equation at {path} be freed of {end}? By {value}, a value in scope: {old} is {first} "
         "times {second}, and that prepares {use}.",
         "The equation at {path} reads {old}; split at {value}, it prepares {use}.",
@@ -78,8 +76,7 @@ class ExponentialSplit(Split):
     change: ClassVar[tuple[str, ...]] = (
         "{new} stands in place of {old} in the equation at {path}.",
         "At {path}, the exponential is split in two at {value}: {equation}.",
-        "{old} becomes a product. Its first factor takes the exponent from its beginning to {value}, its "
-        "second from there to {end}: {new}.",
+        "{old} becomes a product. The first factor has the exponent {start}-{value}, the second {value}-{end}: {new}.",
         "The equation at {path} now reads {equation}.",
         "One call becomes two: where {old} was, there is {new}.",
         "Nests, loops and tensors stay as they are. {old}, in the equation at {path}, is written {new} from now on.",
@@ -87,15 +84,15 @@ class ExponentialSplit(Split):
         "{old} turns into {new}. The choice keeps inf from meeting inf: where {guarded}, the first exponential is 1.0.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "An exponential and a product more in each iteration, for now. The results agree to rounding, not "
-        "bit for bit; {bounds}.",
+        "An exponential, a product and a subtraction more in each evaluation, for now. The results agree to rounding, "
+        "not bit for bit: {bounds}.",
         "Neither factor overflows or is lost: {bounds}. The gain comes with what it prepares.",
-        "The value is the same but for roundings in {dtype}. What it is for: {use}.",
-        "No loop and no storage changes; the equation computes one exponential more. It opens the way to {use}.",
-        "By itself a loss: one exponential more in each iteration. The form is what counts, as it prepares {use}.",
+        "The value is the same but for roundings in {dtype}, and now it is a product with {second}.",
+        "No loop and no storage changes; the equation computes an exponential, a product and a subtraction more.",
+        "By itself a loss: one exponential more in each evaluation. What counts is that {second} stands for itself.",
         "Rounding differs from before, within what the place allows. The exponents are tame: {bounds}.",
-        "By itself this saves nothing. It costs a call and a product, and prepares {use}.",
-        "Each iteration calls exp once more, in {dtype}, and bits of the results may change.",
+        "By itself this saves nothing: it costs a call, a product and a subtraction, which what follows has to save.",
+        "Each evaluation calls exp once more, in {dtype}, and bits of the results may change.",
     )
 
     @classmethod
@@ -132,7 +129,8 @@ class ExponentialSplit(Split):
         if exponents.is_between and use and use.kind == "sum" and is_from_exp(part.equation.value):
             spare = max(spare, RESCALED)  # the largest term is exp(0)*exp(0), and exact; each other may be rescaled
         need = exponents.need
-        evidence = f"the split adds {roundings(need)}, and {spare_text(spare)} where the exponential stands"
+        text = expression_text(part.expression)
+        evidence = f"the roundings of the split move {text} by {roundings(need)}, where {spare_text(spare)}"
         new = self.split(program, part, value)
         yield roundings_are_spare(program, Place(self.path, self.within), new, need, spare, evidence)
 
@@ -151,6 +149,7 @@ class ExponentialSplit(Split):
             "old": expression_text(part.expression),
             "first": first,
             "second": second,
+            "start": expression_text(a),
             "end": expression_text(b),
             "bounds": exponents.text,
         }
@@ -224,7 +223,7 @@ def _maxima_of(program: Program, path: Path, term: Expr) -> Iterator[Access]:
 class _Exponents:
     """The two exponents, their bounds, and the product of exponentials. `dtype`: the type that they compute in.
 
-    `start`, `middle`: the bounds of a and of c.
+    `start`, `middle`: the bounds of a and of c; `rests`: whether the exponents' bounds rest on the size of inputs.
     """
 
     ends: tuple[Expr, Expr]
@@ -234,17 +233,22 @@ class _Exponents:
     start: Range
     middle: Range
     dtype: DType
+    rests: bool
 
     @staticmethod
     def of(program: Program, path: Path, part: Part, value: Expr) -> "_Exponents":
         ends = _ends(part.expression)
         assert ends is not None
-        found: Ranges = bounded(program)
-        first = found.of(Binary("-", ends[0], value), path)
-        second = found.of(Binary("-", value, ends[1]), path)
+        differences = Binary("-", ends[0], value), Binary("-", value, ends[1])
+
+        def four(found: Ranges) -> tuple[Range, ...]:
+            return tuple(found.of(each, path) for each in (*differences, ends[0], value))
+
+        first, second, start, middle = four(bounded(program))
         dtype = first.dtype
         assert dtype is not None
-        return _Exponents(ends, value, first, second, found.of(ends[0], path), found.of(value, path), dtype)
+        rests = four(bounded_closer(program))[:2] != (first, second)
+        return _Exponents(ends, value, first, second, start, middle, dtype, rests)
 
     @property
     def is_between(self) -> bool:
@@ -272,7 +276,7 @@ class _Exponents:
     def text(self) -> str:
         a, b = self.ends
         first, second = (expression_text(Binary("-", *pair)) for pair in ((a, self.value), (self.value, b)))
-        shown = f"{first} is in {self.first}, and {second} in {self.second}"
+        shown = f"{assumed(self.rests)}{first} is in {self.first}, and {second} in {self.second}"
         if self.is_between and not self.safe:
             bounds = f"{expression_text(a)} is in {self.start} and {expression_text(self.value)} in {self.middle}"
             return f"{shown}; but {bounds}, so that one may be inf-inf"

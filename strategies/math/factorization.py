@@ -34,6 +34,8 @@ from strategies.base import BitExact, Fact, Level
 from strategies.factors import bases, power_in, without
 from strategies.safety import Form
 
+_OF_EVERY_TERM = "is a factor of every term"
+
 
 class Factorization(Algebraic):
     name: ClassVar[str] = "factorization"
@@ -41,9 +43,8 @@ class Factorization(Algebraic):
     bit_exact: ClassVar[BitExact] = "depends"
     choice: ClassVar[tuple[str, ...]] = (
         "{factor} is a factor of the whole of {old}: multiplied once, at the end, it saves {saved}.",
-        "{old} takes {operations_before}, and {saved} less if {factor} is taken out.",
-        "Why multiply by {factor} in every term of {old}? The sum of what is left can be formed first, with {saved} "
-        "less.",
+        "{old} takes {operations_before}, and {saved} fewer if {factor} is taken out.",
+        "{common} is a factor of every term of {old}: the sum of what is left can be formed first, with {saved} fewer.",
         "The equation at {path} computes {old} term by term, though {factor} divides all of it.",
         *SAVING,
         *SHOWING,
@@ -58,9 +59,8 @@ class Factorization(Algebraic):
     )
     effect: ClassVar[tuple[str, ...]] = (
         "The same tensors are read, and the product takes {operations_after}.",
-        "Where {old} rounded every product, {new} rounds their sum: bits may change, and verification allows that "
-        "in {dtype}.",
-        "The text of the expression reads {reads_before} before and {reads_after} after.",
+        "{new} rounds in other places than {old}: bits may change in {dtype}, as far as verification allows.",
+        "The text of the expression reads {read} in {reads_before} before and in {reads_after} after.",
         "No tensor, loop or guard is touched: a sum has become a product of {operations_after}.",
         *EFFECT,
         *INTEGERS,
@@ -94,6 +94,10 @@ class Factorization(Algebraic):
         yield Fact("factor-divides-the-sum", form is not None, why)
         yield from self.facts_of_form(program)
 
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        result = super().terms(before, after)
+        return {**result, "common": self.factor} if result["identity"].endswith(_OF_EVERY_TERM) else result
+
 
 def _taken_out(setting: Setting, terms: tuple[Term, ...], taken: list[Expr]) -> Form:
     """The product of some bases, each once for each time that it is named, and of the sum of what is left."""
@@ -102,7 +106,7 @@ def _taken_out(setting: Setting, terms: tuple[Term, ...], taken: list[Expr]) -> 
         left = [term.changed(without(term.factors, base, 1, setting)) for term in left]
     factor, rest = product(taken, setting.dtype), total(left, setting.dtype)
     text = expression_text(factor)
-    return Form({"factor": text}, Binary("*", factor, rest), f"{text} is a factor of every term")
+    return Form({"factor": text}, Binary("*", factor, rest), f"{text} {_OF_EVERY_TERM}")
 
 
 def _polynomial_factors(setting: Setting, common: list[Expr]) -> Iterator[Form]:

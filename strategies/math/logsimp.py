@@ -41,9 +41,9 @@ class Logsimp(OfFunctions):
     choice: ClassVar[tuple[str, ...]] = (
         "{of} and {other} are logarithms in one sum, {old}: one logarithm of both arguments gives it at once.",
         "The identity {identity} saves {calls_saved} in {old}.",
-        "With the arguments of {of} and {other} combined first, {old} takes {calls_saved} less.",
+        "With the arguments of {of} and {other} combined first, {old} takes {calls_saved} fewer.",
         "The equation at {path} takes {of} and {other} apart, where one logarithm could have both arguments.",
-        "Bounds make it safe to write {old} otherwise: {bounds}.",
+        "Bounds make it safe to write {old} as {new}: {bounds}.",
         "Are {of} and {other} needed as two logarithms in {old}? By {identity} they are not.",
         "By {identity}, {old} is {new}.",
         "At {path}, {old} has another form, by {identity}.",
@@ -59,10 +59,10 @@ class Logsimp(OfFunctions):
         "What was {old} is {new}; loops and tensors stay.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "This saves {calls_saved} in each iteration. In {dtype} the roundings differ, within what verification allows.",
+        "This saves {calls_saved} in each evaluation. In {dtype} roundings differ, as far as verification allows.",
         "The value is the same for real numbers; results agree to rounding.",
         "What the identity asks for holds: {bounds}.",
-        "Fewer functions are called, {calls_saved} less, for the same operands.",
+        "The same operands take {calls_saved} fewer.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
         "The equation reads what it read. Its result agrees to rounding.",
         "Roundings in {dtype} come in other places; nothing overflows, or is lost to underflow, by it.",

@@ -21,12 +21,13 @@ Inverse: cancellation.
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from leir.analysis.intervals import largest_magnitude, least_magnitude, tiny
+from leir.analysis.intervals import largest_magnitude, least_magnitude, smallest_normal, tiny
 from leir.analysis.spare import spare_where_formed, spare_where_used
+from leir.analysis.values import Ranges
 from leir.printer import expression_text
 from leir.syntax import Access, Binary, Expr, Path, Place, Program
 from strategies.base import BitExact, Fact, Level, path_text
-from strategies.bounded import bounded
+from strategies.bounded import RangeOf, assumed, at_least, at_most, bounded, bounded_closer, bounds_text
 from strategies.elsewhere import definition, occurs_elsewhere, partners
 from strategies.safety import roundings_are_spare
 from strategies.splits import (
@@ -39,6 +40,7 @@ from strategies.splits import (
     loop_names,
     other_products,
     reduced_over,
+    roundings,
     spare_text,
     term_around,
 )
@@ -57,7 +59,7 @@ class MultiplicativeSplit(Split):
         "Splitting prepares {use}.",
         "Why {verb} by {value} and undo it at once? It prepares {use}.",
         "{value} is never 0 and can be read at {path}. As a {word} of {part} it prepares {use}.",
-        "This step alone is a detour; it leads to {use}.",
+        "A detour by {value}, there and back, gives {part} the {word} {value}, and so prepares {use}.",
         "The sum at {path} is over {over}, and {value} is the same throughout. {part} was made with it as a "
         "{word}, so it can be made to stand there openly, and then leave the sum: this prepares {use}.",
         "Another term, {term}, has the {word} {value}. If {part} had it too, both could share it: the split "
@@ -79,16 +81,16 @@ class MultiplicativeSplit(Split):
         "operation to make up for it.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "A division and a multiplication more, for now. The results agree to rounding, not bit for bit; "
-        "{value} is in {range}, so nothing overflows.",
+        "A division and a multiplication more, for now. The results agree to rounding, not bit for bit, and nothing "
+        "overflows: {spans}.",
         "No digits are lost by it but for two roundings in {dtype}. The gain comes with what it prepares.",
-        "Since {value} is in {range}, the value survives but for rounding. What it is for: {use}.",
+        "The value survives but for rounding: {spans}.",
         "No loop and no storage changes; the equation divides and multiplies once more.",
-        "By itself a loss: a division and a multiplication in each iteration. The form is what counts, as it prepares "
-        "{use}.",
-        "Rounding differs from before, within what the place allows; no zero is divided by, {value} being in {range}.",
-        "By itself this saves nothing. It costs two operations, and opens the way to {use}.",
-        "Each iteration rounds twice more, in {dtype}, and bits of the results may change.",
+        "By itself a loss: a division and a multiplication in each evaluation. What counts is that {value} stands "
+        "there as a {word}.",
+        "Rounding differs from before, within what the place allows; no zero is divided by: {bounds}.",
+        "By itself this saves nothing: it costs two operations, which what follows has to save.",
+        "Each evaluation rounds twice more, in {dtype}, and bits of the results may change.",
     )
 
     first: Order
@@ -114,17 +116,20 @@ class MultiplicativeSplit(Split):
         found = bounded(program)
         own, by = found.at(Place(self.path, self.within)), found.of(value, self.path)
         nonzero = by.finite and least_magnitude(by) > 0
-        yield Fact("value-is-not-zero", nonzero, f"{self.value} is in {by}")
+        yield Fact("value-is-not-zero", nonzero, self._bounds(program, part, value))
         between = found.of(self._between(part, value), self.path)
-        text = expression_text(part.expression)
+        text, made = expression_text(part.expression), self._between(part, value)
         safe = own.finite and between.finite and not found.of(self.split(program, part, value), self.path).infinite
-        evidence = f"{text} is in {own}, and {expression_text(self._between(part, value))} in {between}"
-        yield Fact("nothing-overflows", safe, evidence)
+        yield Fact("nothing-overflows", safe, self._bounds(program, part, part.expression, made))
         kept, evidence = self._underflow(by.low, by.high, tiny(part.dtype))
+        least = least_magnitude(between)
+        if kept and least >= smallest_normal(part.dtype):
+            evidence = f"{expression_text(made)} is at least {at_least(least)} in magnitude, so it does not underflow"
+            evidence = assumed(bounded_closer(program).of(made, self.path) != between) + evidence
         yield Fact("underflow-is-harmless", kept, evidence)
         spare = spare_where_formed(part.expression, found, self.path)
         spare += spare_where_used(bounded(program), self.path, self.within, largest_magnitude(own))
-        evidence = f"the split adds {ADDED:.0f} roundings, and {spare_text(spare)} where {text} stands"
+        evidence = f"the split moves {text} by {roundings(ADDED)}, where {spare_text(spare)}"
         new = self.split(program, part, value)
         yield roundings_are_spare(program, Place(self.path, self.within), new, ADDED, spare, evidence)
 
@@ -146,7 +151,8 @@ class MultiplicativeSplit(Split):
             "done": "divided" if divides else "multiplied",
             "undone": "multiplied" if divides else "divided",
             "between": between,
-            "range": str(bounded(before).of(value, self.path)),
+            "bounds": self._bounds(before, part, value),
+            "spans": self._bounds(before, part, part.expression, self._between(part, value)),
         }
         match use.kind:
             case "sum":
@@ -157,6 +163,15 @@ class MultiplicativeSplit(Split):
                 result["computed"], result["at"] = between, path_text(use.at)
         return result
 
+    def _bounds(self, program: Program, part: Part, *expressions: Expr) -> str:
+        """What the part, the value, or what lies between, is in."""
+
+        def in_table(found: Ranges) -> RangeOf:
+            at = Place(self.path, self.within)
+            return lambda each: found.at(at) if each is part.expression else found.of(each, self.path)
+
+        return bounds_text(expressions, in_table(bounded(program)), in_table(bounded_closer(program)))
+
     def _between(self, part: Part, value: Expr) -> Expr:
         return Binary("/" if self.first == "divide" else "*", part.expression, value)
 
@@ -165,7 +180,8 @@ class MultiplicativeSplit(Split):
         size = max(abs(low), abs(high)) if self.first == "divide" else 1.0 / min(abs(low), abs(high))
         return (
             size < _LOST,
-            f"an error of {least:.3g}, where a number is too small, is multiplied by {size:.3g} at most",
+            f"where {self.value} makes a number too small for its digits, the error of at most {at_most(least)} is "
+            f"multiplied by at most {at_most(size)}",
         )
 
     def use(self, program: Program, part: Part, value: Expr) -> Use | None:
@@ -190,9 +206,8 @@ class MultiplicativeSplit(Split):
         elsewhere = occurs_elsewhere(program, between, Place(self.path, self.within))
         if elsewhere is not None:
             shown = expression_text(between)
-            return Use(
-                "elsewhere", f"common_subexpression_elimination, {shown} being computed at {path_text(elsewhere)}"
-            )
+            what = f"common_subexpression_elimination, {shown} being computed at {path_text(elsewhere)}"
+            return Use("elsewhere", what, at=elsewhere)
         return None
 
 

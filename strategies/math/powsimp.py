@@ -45,14 +45,14 @@ class Powsimp(OfFunctions):
     choice: ClassVar[tuple[str, ...]] = (
         "{of} and {partner} are factors of one product in {old}: one function of both arguments gives their product at "
         "once.",
-        "{old} calls functions more often than it must: the identity {identity} saves {calls_saved}.",
-        "Of the calls in {old}, {calls_saved} can go, by {identity}.",
+        "{old} calls functions more often than it must: {calls_saved} can go by {how}.",
+        "Of the calls in {old}, {calls_saved} can go, by {how}.",
         "One over {negated} is an exponential itself, and so {old} is {new}.",
         "The equation at {path} multiplies {of} and {partner}, where one function could have both arguments.",
-        "Bounds make it safe to write {old} otherwise: {bounds}.",
-        "How often must {old} call a function? By {identity}, {calls_saved} less.",
-        "By {identity}, {old} is {new}.",
-        "At {path}, {old} has another form, by {identity}.",
+        "Bounds make it safe to write {old} as {new}: {bounds}.",
+        "How often must {old} call a function? With {calls_saved} fewer, by {how}.",
+        "{old} is {new}, by {how}.",
+        "At {path}, {old} has another form, by {how}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "In the equation at {path}, {old} becomes {new}.",
@@ -65,12 +65,12 @@ class Powsimp(OfFunctions):
         "What was {old} is {new}; loops and tensors stay.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "This saves {calls_saved} in each iteration. In {dtype} the roundings differ, within what verification allows.",
+        "This saves {calls_saved} in each evaluation. In {dtype} roundings differ, as far as verification allows.",
         "The value is the same for real numbers; results agree to rounding.",
         "Nothing can overflow or be lost to underflow: {bounds}.",
-        "Fewer functions are called, {calls_saved} less, for the same operands.",
+        "The same operands take {calls_saved} fewer.",
         "No traffic changes. Bits may, as {new} rounds in other places than {old}.",
-        "The equation reads what it read, with {calls_saved} less. Its result agrees to rounding.",
+        "The equation reads what it read, with {calls_saved} fewer. Its result agrees to rounding.",
         "Roundings in {dtype} come in other places; nothing overflows, or is lost to underflow, by it.",
         "{identity} holds for real numbers, and here within roundings.",
     )

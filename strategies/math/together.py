@@ -42,26 +42,27 @@ class Together(Algebraic):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "never"
     choice: ClassVar[tuple[str, ...]] = (
-        "{old} divides more often than it must: over {over}, {divisions_saved} less will do.",
-        "Each fraction of {old} has a division of its own; over {over}, {divisions_saved} less will do.",
-        "The terms of {old} can share the denominator {over}.",
-        "The sum at {path} can be formed before anything is divided: {over} then divides it once.",
+        "{old} divides more often than it must: over {over}, {divisions_saved} fewer will do.",
+        "Each fraction of {old} has a division of its own; over {over}, {divisions_saved} fewer will do.",
+        "Terms of {old} can share the denominator {over}.",
+        "Terms of the sum at {path} can be added before anything is divided: {over} then divides them, with "
+        "{divisions_saved} fewer.",
+        "{whole} is no fraction; multiplied and divided by {over}, it fits over {over} with the fractions of {old}.",
         *SAVING,
         *SHOWING,
-        "Over {over}, {old} is one fraction.",
+        "Over {over}, terms of {old} are one fraction.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "Bring the fractions over {over}: {new} replaces {old}.",
-        "What stood above the divisors is summed, and {over} divides the sum: {new}.",
-        "{old} is one fraction now: {new}.",
-        "The terms are multiplied by what their divisors lack of {over}, then summed and divided once: {new}.",
+        "What stood above {alike} is summed, and {alike} divides the sum: {new}.",
+        "Terms of {old} make one fraction now: {new}.",
+        "Each term is multiplied by what it lacks of {widened}, then the terms are summed and divided: {new}.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Each evaluation saves {divisions_saved}, and takes {operations_after} instead of {operations_before}.",
-        "The expression takes {operations_after} now; nothing else of the program changes.",
-        "Where {old} rounded every quotient, {new} rounds one; in {dtype} bits may change, as far as verification "
-        "allows.",
+        "The expression takes {operations_after} now; nothing else in the program changes.",
+        "{new} rounds in other places than {old}; in {dtype} bits may change, as far as verification allows.",
         "Over {times} iterations, this saves {divisions_saved_in_all}.",
         *EFFECT,
         *SAVED,
@@ -92,6 +93,17 @@ class Together(Algebraic):
         form, why = self.found(program)
         yield Fact("terms-are-fractions", form is not None, why)
         yield from self.facts_of_form(program)
+
+    def terms(self, before: Program, after: Program) -> dict[str, str]:
+        setting, result = self.setting(before), super().terms(before, after)
+        terms = setting.terms
+        if result["identity"].startswith(f"{len(terms)} terms"):  # all terms of the sum, not some
+            whole = next((term.source for term in terms if not term.divisors and term.source is not None), None)
+            if whole is not None:
+                result["whole"] = expression_text(whole)
+            if not all(_same_divisors(terms[0], term, setting) for term in terms):
+                return {**result, "widened": self.over}
+        return {**result, "alike": self.over}
 
 
 def _common(terms: list[Term], setting: Setting) -> list[Expr]:
@@ -133,5 +145,5 @@ def _over(setting: Setting, terms: tuple[Term, ...], divisors: list[Expr], chose
     fraction = Term(False, (quotient([total(above, setting.dtype)], divisors, setting.dtype),))
     new = [fraction if n == first else term for n, term in enumerate(terms) if n == first or not chosen[n]]
     text = expression_text(product(divisors, setting.dtype))
-    identity = f"{len(above)} terms have the common denominator {text}"
+    identity = f"{len(above)} terms can have the common denominator {text}"
     return Form({"over": text}, total(new, setting.dtype), identity)
