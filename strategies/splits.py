@@ -425,6 +425,8 @@ def roundings(count: float) -> str:
 
 
 def spare_text(count: float) -> str:
-    """The units that are spare, as evidence gives them: `1 is spare`, `2.5 are spare`; less than none is none."""
-    text = at_least(max(count, 0.0))
+    """The units that are spare, as evidence gives them: `1 is spare`, `2.5 are spare`, or `none is spare`."""
+    if count <= 0:
+        return "none is spare"
+    text = at_least(count)
     return f"{text} {'is' if text == '1' else 'are'} spare"
