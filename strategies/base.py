@@ -25,7 +25,14 @@ from pydantic import BaseModel, ConfigDict
 
 from leir.analysis.flow import Origin, flow_difference
 from leir.canonical import state_id
-from leir.edit import equation_paths, has_statement, loops_around, statement_at
+from leir.edit import (
+    allocations_in,
+    equation_paths,
+    has_statement,
+    loops_around,
+    statement_at,
+    tensors_written,
+)
 from leir.syntax import Alloc, Equation, Expr, Guard, Loop, Path, Program, Stmt, Variable
 from strategies.grid import DEFAULT, Grid
 from strategies.index import BitExact, Level, first_sentence
@@ -262,6 +269,18 @@ def describe(statement: Stmt) -> str:
             return f"the allocation of {tensor}"
         case Equation(target):
             return f"an equation for {target.tensor}"
+
+
+def called(statement: Stmt) -> str:
+    """What a sentence calls a statement: by the tensors that it writes or declares, `the nest of Q`."""
+    match statement:
+        case Alloc(tensor):
+            return f"the declaration of {tensor}"
+        case Equation(target):
+            return f"the equation for {target.tensor}"
+        case Loop() | Guard():
+            tensors = dict.fromkeys((*tensors_written(statement), *(a.tensor for _, a in allocations_in(statement))))
+            return f"the nest of {listed(tensors)}"
 
 
 def placeholders(sentence: str) -> tuple[str, ...]:

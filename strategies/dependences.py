@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from leir.analysis.distance import distances
 from leir.analysis.isl import Box
-from leir.edit import loops_around, perfect_nest, statement_at
-from leir.syntax import Equation, Loop, Path, Program
+from leir.edit import loops_around, perfect_nest, statement_at, tensors_read, tensors_written, walk
+from leir.syntax import Equation, Guard, Loop, Path, Program
 from strategies.base import listed
 from strategies.blocks import reorderable_accumulations
 
@@ -39,6 +39,28 @@ def _numbers(program: Program, outer: Path, inner: Path) -> tuple[int, int]:
 def _variables(program: Program, outer: Path, inner: Path) -> list[str]:
     first, last = _numbers(program, outer, inner)
     return [loop.variable for loop in loops_around(program, (*inner, 0))[first:last]]
+
+
+def reordered_text(program: Program, sums: Sequence[str]) -> str:
+    """What comes of it that the terms of sums are added in another order, which may round them otherwise."""
+    names, several = listed(sums), len(sums) > 1
+    text = f"{names} {'add' if several else 'adds'} up in another order"
+    if not _reach_an_output(program, sums):
+        return f"{text}, but no output depends on {names}: the outputs keep every bit"
+    return f"{text}, which may change the rounding of {names}: the results agree to rounding, not bit for bit"
+
+
+def _reach_an_output(program: Program, names: Sequence[str]) -> bool:
+    """Whether an output is one of the tensors, or may be computed from them."""
+    reached = dict.fromkeys(names)
+    statements = [node for _, node in walk(program) if isinstance(node, Guard | Equation)]
+    count = 0
+    while count < len(reached):
+        count = len(reached)
+        for node in statements:
+            if any(tensor in reached for tensor in tensors_read(node)):
+                reached |= dict.fromkeys(tensors_written(node))
+    return any(declaration.tensor in reached for declaration in program.outputs)
 
 
 def in_nest(program: Program, path: Path) -> str:

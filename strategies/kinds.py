@@ -10,7 +10,7 @@ from leir.analysis.dependence import Touch, carries_dependence, loop_number, tou
 from leir.analysis.kernels import axis_of
 from leir.edit import allocations_in, enclosing, replace_at, statement_at, walk_with
 from leir.names import substitute_each
-from leir.printer import header_text
+from leir.printer import expression_text, header_text
 from leir.syntax import Equation, Guard, Kind, Loop, Path, Program, Variable
 from strategies.base import counted, describe_at, listed, path_text, statement_or_none
 from strategies.blocks import loops_of_nest
@@ -72,20 +72,31 @@ def _apart(program: Program, path: Path) -> str:
     known = tensors(program)
     private: list[str] = []
     named: list[str] = []
+    alone: dict[str, str] = {}
     proved: list[str] = []
     for tensor, touches in touches_by_tensor(program, path).items():
         alloc = known[tensor].alloc or ()
         if alloc[: len(path)] == path and len(alloc) > len(path):
             private.append(tensor)
         elif _name_the_iteration(touches, path, loop.variable):
-            named.append(tensor)
+            used = dict.fromkeys(expression_text(touch.use.access) for touch in touches)
+            if len(used) == 1:
+                alone[tensor] = next(iter(used))
+            else:
+                named.append(tensor)
         else:
             proved.append(tensor)
     parts: list[str] = []
     if private:
         parts.append(f"{listed(private)} {_live(private)} within one iteration of {loop.variable}")
     if named:
-        parts.append(f"every access of {listed(named)} has {loop.variable} as the same subscript")
+        parts.append(f"every access of {listed(named)} has {loop.variable} in the same place")
+    if alone:
+        only = "access" if len(alone) == 1 else "accesses"
+        text = (
+            f"{loop.variable} is a subscript of {listed(alone.values())}, the only {only} of {listed(alone)} below it"
+        )
+        parts.append(text)
     if proved:
         parts.append(f"no two iterations of {loop.variable} touch one element of {listed(proved)} (integer sets)")
     return "; ".join(parts) or f"no iteration of {loop.variable} touches an element"

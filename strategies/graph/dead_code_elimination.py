@@ -42,8 +42,8 @@ from strategies.base import (
     Fact,
     Level,
     Strategy,
+    called,
     counted,
-    describe,
     describe_at,
     flow_preserved,
     listed,
@@ -64,16 +64,16 @@ class DeadCodeElimination(Strategy):
         "Nothing of what {what} at {path} writes to {overwritten} reaches another statement or an output.",
         "Without effect on any output, the statement at {path} costs {runs} of equations.",
         "Could the statement at {path} be left out? Every output would be the same: {what} gives none of them a value.",
-        "No output depends on the statement at {path}, {what}.",
+        "No output depends on {what} at {path}.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "The statement at {path}, {what}, goes, with its {equations}; all others stay as they are.",
-        "The statement at {path}, {what}, goes; all others stay as they are.",
-        "Removed: the statement at {path}, {what}. Nothing takes its place.",
-        "The list that held the statement at {path} is shorter by {what}.",
+        "{subject} at {path} goes, with its {equations}; all other statements stay as they are.",
+        "{subject} at {path} goes; all other statements stay as they are.",
+        "Removed: {what} at {path}. Nothing takes its place.",
+        "The list that held {what} at {path} is shorter by it.",
         "The program loses {what}, at {path}, and keeps the rest.",
         "With the statement at {path}, the last mention of {gone} goes.",
-        "Strike the statement at {path}; the others keep their order and their text.",
+        "Strike {what} at {path}; the other statements keep their order and their text.",
         "A statement goes, at {path}, that gave nothing to any other: {what}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
@@ -104,7 +104,8 @@ class DeadCodeElimination(Strategy):
 
     def facts(self, program: Program) -> Iterator[Fact]:
         node = statement_or_none(program, self.path)
-        yield Fact("path-is-a-statement", node is not None, describe_at(program, self.path))
+        evidence = describe_at(program, self.path) if node is None else f"{path_text(self.path)} is {called(node)}"
+        yield Fact("path-is-a-statement", node is not None, evidence)
         assert node is not None
         siblings = len(statements_at(program, self.path[:-1]))
         filled = computes_beside(program, self.path)
@@ -134,7 +135,8 @@ class DeadCodeElimination(Strategy):
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         node = statement_at(before, self.path)
-        result = {"path": path_text(self.path), "what": describe(node)}
+        what = called(node)
+        result = {"path": path_text(self.path), "what": what, "subject": what[0].upper() + what[1:]}
         if isinstance(node, Alloc):
             return result | {"declared": node.tensor}
         written = tensors_written(node)

@@ -37,8 +37,9 @@ from strategies.base import (
     BitExact,
     Fact,
     Level,
+    Refused,
     Strategy,
-    describe,
+    called,
     describe_at,
     flow_preserved,
     listed,
@@ -52,8 +53,8 @@ class ExpressionReorder(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The statement at {second} begins like the one at {beyond}, with {header}. Only that at {first} stands between "
-        "them, and it can come after both.",
+        "The statement at {second} begins like the one at {beyond}, with {header}. Only {what} at {first} stands "
+        "between them, and it can come after both.",
         "The statements at {first} and {second} have {nothing} in common that either writes, so their order is free.",
         "The statements at {first} and {second} both use {shared}, but each value is read, or overwritten, in "
         "either order as it is now.",
@@ -63,7 +64,7 @@ class ExpressionReorder(Strategy):
         " writes.",
         "Although {shared} is used by both {first} and {second}, no read of it would find another writer if they "
         "changed places.",
-        "Of the two neighbours at {first} and {second}, the one at {second} can come first, which is {other}.",
+        "Of two neighbours, {what} at {first} and {other} at {second}, the second can come first.",
         "The order of the statements at {first} and {second} is free: no read of any value depends on it.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -74,20 +75,20 @@ class ExpressionReorder(Strategy):
         "At {first} stands what stood at {second}, and the other way round.",
         "The list keeps its statements, in another order: {second} before {first}.",
         "Swap {first} with {second}; nothing inside of either changes.",
-        "The one at {second}, {other}, goes ahead of the one at {first}, {what}.",
+        "Now {other} goes ahead of {what}, which stood at {first}.",
         "In the text, the statement at {first} goes down by one, behind that at {second}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{beyond} and its new neighbour have {header} in common, which one nest could run. No read changes its "
-        "writer, so every bit stays.",
+        "The nest at {beyond} and its new neighbour have {header} in common. No read changes its writer, so every bit "
+        "stays.",
         "The same equations run as often as before, on the same operands: every bit stays.",
         "Nothing is saved by it, and nothing lost: every read finds the same writer, so all bits stay.",
         "It opens the way for operator_fusion at {opened}, where {header} comes twice in a row now. Every bit stays.",
         "Work, traffic and storage are as they were. Results keep every bit, since no read sees another value.",
         "No equation changes, only when it runs; all results are the same bits.",
-        "What was between {beyond} and the other nest under {header} now comes after both. The bits of the results "
-        "stay.",
-        "Every value is written before it is read, by the same statement as before: results agree bit for bit.",
+        "What was between the nest at {beyond} and the other one under {header} now comes after both. The bits of the "
+        "results stay.",
+        "Every read finds what the same statement wrote, or the same fill, as before: results agree bit for bit.",
     )
 
     path: Path
@@ -101,12 +102,15 @@ class ExpressionReorder(Strategy):
     def facts(self, program: Program) -> Iterator[Fact]:
         first = statement_or_none(program, self.path)
         computes = first is not None and not isinstance(first, Alloc)
-        yield Fact("path-is-an-equation-or-nest", computes, describe_at(program, self.path))
+        evidence = describe_at(program, self.path)
+        if computes and first is not None:
+            evidence = f"{path_text(self.path)} is {called(first)}"
+        yield Fact("path-is-an-equation-or-nest", computes, evidence)
         assert first is not None
         second = _next(program, self.path)
         evidence = f"nothing follows {path_text(self.path)} that computes"
         if second is not None:
-            evidence = f"after {path_text(self.path)}, {describe_at(program, second)}"
+            evidence = f"{path_text(second)}, {called(statement_at(program, second))}, follows {path_text(self.path)}"
         yield Fact("has-a-successor", second is not None, evidence)
         assert second is not None
         after = self.rewrite(program)
@@ -130,22 +134,21 @@ class ExpressionReorder(Strategy):
         second = _next(before, self.path)
         assert second is not None
         one, other = statement_at(before, self.path), statement_at(before, second)
-        result = {"first": path_text(self.path), "second": path_text(second), "what": describe(one)}
-        if describe(one) != describe(other):
-            result["other"] = describe(other)
+        result = {"first": path_text(self.path), "second": path_text(second), "what": called(one)}
+        if called(one) != called(other):
+            result["other"] = called(other)
         if shared := _shared(one, other):
             result["shared"] = listed(shared)
         else:
             result["nothing"] = "no tensor"
         siblings = statements_at(before, self.path[:-1])
         if self.path[-1] > 0:
-            beyond = siblings[self.path[-1] - 1]
-            if common := common_levels(beyond, other):
-                result["beyond"] = path_text((*self.path[:-1], self.path[-1] - 1))
-                result["header"] = header_text(common)
-                if len(common_levels(beyond, one)) < len(common):
+            beyond, place = siblings[self.path[-1] - 1], (*self.path[:-1], self.path[-1] - 1)
+            common = common_levels(beyond, other)
+            if len(common) > len(common_levels(one, other)):
+                result |= {"beyond": path_text(place), "header": header_text(common)}
+                if _can_be_fused(after, place, len(common)):
                     result["opened"] = result["beyond"]
-        del after
         return result
 
     def _origins(self, before: Program, after: Program) -> dict[Path, Origin]:
@@ -163,6 +166,17 @@ class ExpressionReorder(Strategy):
                 old = (*self.path, *new[depth:])
             result[new] = Origin(old, tuple(Variable(loop.variable) for loop in loops_around(before, old)))
         return result
+
+
+def _can_be_fused(program: Program, path: Path, depth: int) -> bool:
+    """Whether the nest at a path and its neighbour can be one."""
+    from strategies.graph.operator_fusion import OperatorFusion
+
+    try:
+        OperatorFusion(path=path, depth=depth).apply(program)
+    except Refused:
+        return False
+    return True
 
 
 def _next(program: Program, path: Path) -> Path | None:

@@ -59,7 +59,7 @@ class OperatorFission(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The nest at {path} does {first_count} before the cut and {second_count} after it, and the two parts have "
+        "The nest at {path} has {first_count} before the cut and {second_count} after it, and the two parts have "
         "no tensor in common that either writes: nothing ties them to one header.",
         "In the nest at {path}, what follows {last} takes {passed} from it and gives nothing back: all of {header} "
         "can be done for the first part before any of the second.",
@@ -69,9 +69,9 @@ class OperatorFission(Strategy):
         "they can have two.",
         "Nothing that comes before {cut} in the nest at {path} waits for what comes after it.",
         "Could the nest at {path} be two nests? Its first part needs nothing of the second, so it could.",
-        "The parts of the nest at {path}, {first_count} and {second_count}, share a header and no value.",
-        "The body of the nest at {path} has {count}, and those from number {at} on, counted from 0, can wait until "
-        "the others have run for all of {header}.",
+        "The parts of the nest at {path}, {first_count} and {second_count}, share a header, and no tensor that either "
+        "writes.",
+        "The body of the nest at {path} has {count}, and {those} can wait until {others} run for all of {header}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "The header {header} is written twice: once around {first_count}, once around {second_count}.",
@@ -79,24 +79,23 @@ class OperatorFission(Strategy):
         "under the same header, {header}.",
         "One nest becomes two, at {path} and {second}, both under {header}.",
         "What follows the cut in the nest at {path} moves to a nest of its own at {second}.",
-        "The statements from number {at} on, counted from 0, leave the nest at {path} for one at {second}, with the "
-        "header {header}.",
+        "{leaving} the nest at {path} for one at {second}, with the header {header}.",
         "The nest at {path} keeps what stood before {cut}; the nest at {second} is new and has the rest.",
         "Where {cut} stood, the nest at {path} ends, and another begins at {second} with its loops.",
         "{header} stands twice now, at {path} and at {second}, each time around a part of what was one body.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Each part can now be ordered, tiled and bound by itself. The header runs twice, which adds {overhead} of "
-        "its innermost loop; each equation runs as before, so every bit stays.",
+        "Each part can now be ordered, tiled and bound by itself. {header} is run through twice, {passes} of its "
+        "innermost loop more; each equation runs as often as before, so every bit stays.",
         "Each equation runs as often as before, with the same operands, so the results keep every bit.",
-        "It costs a second run of the header, {overhead} of its innermost loop, no arithmetic, and no bit of a result.",
+        "It costs a second run through {header}, {passes} of its innermost loop, but no arithmetic and no bit.",
         "The two nests at {path} and {second} are free of each other's loops: what is done to one leaves the other."
         " Every bit stays.",
         "All of {passed} is written before any of it is read, each element by the statement that wrote it before; "
         "so the bits are the same.",
         "No read finds another value than before, and no accumulation takes its terms in another order: every bit "
         "stays.",
-        "Every value is computed as it was, to the bit; the order in which iterations take turns is another.",
+        "Every value is computed as it was, to the bit; the order in which iterations take turns is different.",
         "Each part has {header} to itself, and its loops can be reordered for it alone. The results keep their bits.",
     )
 
@@ -128,7 +127,8 @@ class OperatorFission(Strategy):
         body = levels[self.depth - 1].body
         first, second = body[: self.at], body[self.at :]
         counts = [_computing(part) for part in (first, second)]
-        evidence = f"{counted(counts[0], 'statement')} before the cut and {counts[1]} after it, declarations aside"
+        evidence = f"{counted(counts[0], 'statement')} {'stands' if counts[0] == 1 else 'stand'} before the cut and "
+        evidence += f"{counts[1]} after it, declarations aside"
         yield Fact("both-parts-compute", min(counts) > 0, evidence)
         crossing = [s.tensor for s in first if isinstance(s, Alloc) and _uses(first, s) and _uses(second, s)]
         evidence = "no tensor that is declared inside is used on both sides of the cut"
@@ -139,8 +139,8 @@ class OperatorFission(Strategy):
         yield Fact("temporaries-do-not-cross", not crossing, evidence)
         after = self.rewrite(program)
         passed = _passed(first, second)
-        because = f"the second part takes {listed(passed)} from the first" if passed else "the second takes nothing"
-        because += " and gives nothing back"
+        taken = listed(passed) if passed else "nothing"
+        because = f"the second part takes {taken} from the first and gives nothing back"
         yield flow_preserved(program, after, same_loops(program, after), because=because)
 
     def rewrite(self, program: Program) -> Program:
@@ -158,12 +158,17 @@ class OperatorFission(Strategy):
         result = {
             "path": path_text(self.path),
             "second": path_text((*self.path[:-1], self.path[-1] + 1)),
-            "at": str(self.at),
             "header": header_text(levels),
             "count": counted(len(statements), "statement"),
             "cut": f"the statement at {path_text(self._inside(self.at))}",
         }
         counts = [counted(sum(not isinstance(s, Alloc) for s in part), "statement") for part in (first, second)]
+        following = [n for n in range(self.at, len(body)) if not isinstance(body[n], Alloc)]
+        start = path_text(self._inside(following[0]))
+        one = len(following) == 1
+        result["leaving"] = f"The statement at {start} leaves" if one else f"The statements from {start} on leave"
+        result["those"] = f"that at {start}" if one else f"those from {start} on"
+        result["others"] = "the other has" if len(statements) - len(following) == 1 else "the others have"
         passed = _passed(first, second)
         if passed:
             result["passed"] = listed(passed)
@@ -173,7 +178,7 @@ class OperatorFission(Strategy):
             result["first_count"], result["second_count"] = counts
         if not any(isinstance(level, Guard) for level in levels):
             overhead = iterations_around(before, self.path) * math.prod(_extents(levels))
-            result["overhead"] = counted(overhead, "iteration")
+            result["passes"] = "1 pass" if overhead == 1 else f"{overhead} passes"
         del after
         return result
 

@@ -50,6 +50,7 @@ from strategies.base import (
     Fact,
     Level,
     Strategy,
+    called,
     counted,
     describe_at,
     flow_preserved,
@@ -74,8 +75,8 @@ class OperatorFusion(Strategy):
         "header {header}. In one nest each iteration can go on with what it has made.",
         "Why run {header} twice? The nests at {first} and {second} do so, one right after the other, and neither "
         "needs the other to be done with all of it.",
-        "Between the nests at {first} and {second} lies the whole of {passed}, {whole} elements; of these, an "
-        "iteration of one nest needs {part}.",
+        "Between the nests at {first} and {second} lies the whole of {passed}, {whole} elements; once they are one "
+        "nest, an iteration of {header} needs no more than {part} of them.",
         "Both neighbours, at {first} and {second}, use {shared}, in iterations that {header} numbers alike.",
         "Two neighbours, at {first} and {second}, count {iterations} of {header} each.",
         "The nests at {first} and {second} are neighbours and begin alike, with {header}: {iterations} that one nest "
@@ -94,19 +95,19 @@ class OperatorFusion(Strategy):
         "One of two equal headers goes, {header} at {second}, and its body joins the other. {renames}",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{statements_before} nests of this list become {statements_after}; each equation runs as often as before, "
-        "with the same operands, so the results keep every bit.",
+        "Each equation runs as often as before, with the same operands, so the results keep every bit.{fewer}",
         "No read changes its writer and no accumulation its order, so nothing changes in the results. The header "
         "runs once instead of twice, which saves the counting and testing of {overhead}.",
-        "Between the write and the read of an element of {passed} lay up to {whole} elements of it, and now {part} "
-        "at most, within one iteration of {header}. Each equation runs as before: the results keep every bit.",
+        "The first nest was through with {passed}, up to {whole} elements, before the second read one; now an "
+        "iteration of {header} writes and reads no more than {part} of them. Each equation runs as before: the results "
+        "keep every bit.",
         "An iteration of {header} uses {shared} twice in a row now, and no bit of a result changes.",
-        "It saves one run of the header, {overhead} of its innermost loop; arithmetic and all bits are as before.",
-        "What one iteration makes of {passed}, the same iteration uses: {part} of {whole} elements at a time. Every "
-        "bit stays.",
+        "It saves one run through the header, {passes} of its innermost loop; arithmetic and all bits are as before.",
+        "An iteration of {header} touches no more than {part} of the {whole} elements of {passed}, and none that "
+        "another touches, so that what the first part writes is at hand for the second. Every bit stays.",
         "There is one nest to order, tile and bind where there were two. No read finds another value: the bits stay.",
-        "Each equation computes what it computed, from the same values, to the bit; only the turns that iterations "
-        "take are others.",
+        "Each equation computes what it computed, from the same values, to the bit; only the order in which iterations "
+        "take turns is different.",
     )
 
     path: Path
@@ -128,7 +129,9 @@ class OperatorFusion(Strategy):
         assert first is not None
         second = _neighbour(program, self.path)
         where = path_text(self.path)
-        evidence = f"no nest follows {where}" if second is None else f"after {where}, {describe_at(program, second)}"
+        evidence = f"no nest follows {where}"
+        if second is not None:
+            evidence = f"{path_text(second)}, {called(statement_at(program, second))}, follows {where}"
         yield Fact("has-a-neighbour", second is not None, evidence)
         assert second is not None
         other = statement_at(program, second)
@@ -170,11 +173,15 @@ class OperatorFusion(Strategy):
             "header": header_text(header),
             "iterations": counted(iterations, "iteration"),
             "renames": f"In the second, {listed(renames)}." if renames else "",
-            "statements_before": str(sum(isinstance(s, Loop | Guard) for s in statements_at(before, parent))),
-            "statements_after": str(sum(isinstance(s, Loop | Guard) for s in statements_at(after, parent))),
+            "fewer": "",
         }
+        if parent:  # the nests of the program itself are among the totals
+            old, new = (sum(isinstance(s, Loop | Guard) for s in statements_at(p, parent)) for p in (before, after))
+            result["fewer"] = f" {old} nests of the list below {path_text(parent)} become {'one' if new == 1 else new}."
         if not any(isinstance(node, Guard) for node in (*header, *(n for _, n in enclosing(before, self.path)))):
-            result["overhead"] = counted(iterations_around(before, self.path) * iterations, "iteration")
+            overhead = iterations_around(before, self.path) * iterations
+            result["overhead"] = counted(overhead, "iteration")
+            result["passes"] = "1 pass" if overhead == 1 else f"{overhead} passes"
         names: dict[str, Expr] = {v: Variable(w) for w, v in pairs}
         common = {w for w, _ in pairs}
         here = [a for a in dict.fromkeys(accesses(one)) if variables_of(a) <= common]
@@ -195,7 +202,7 @@ class OperatorFusion(Strategy):
             }
             whole, part = math.prod(sizes.values()), math.prod(size for n, size in sizes.items() if n not in own)
             if part < whole:
-                result["whole"], result["part"] = str(whole), str(part)
+                result["whole"], result["part"] = str(whole), "one" if part == 1 else str(part)
         return result
 
 

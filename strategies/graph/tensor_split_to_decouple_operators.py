@@ -30,10 +30,30 @@ from typing import ClassVar
 from pydantic import Field
 
 from leir.analysis.types import computing_type
-from leir.edit import dtypes, enclosing, iterations_around, map_expression, replace_at, variables_of, walk_with
+from leir.edit import (
+    dtypes,
+    enclosing,
+    iterations_around,
+    map_expression,
+    replace_at,
+    tensors_read,
+    variables_of,
+    walk_with,
+)
 from leir.printer import equation_text, expression_text, header_text
-from leir.syntax import Access, AssignOp, DType, Equation, Expr, Guard, Path, Program, Stmt
-from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, listed, path_text, statement_or_none
+from leir.syntax import Access, AssignOp, DType, Equation, Expr, Guard, Loop, Path, Program, Stmt
+from strategies.base import (
+    BitExact,
+    Fact,
+    Gridded,
+    Level,
+    called,
+    counted,
+    describe_at,
+    listed,
+    path_text,
+    statement_or_none,
+)
 from strategies.blocks import reorderable_accumulations
 from strategies.grid import DEFAULT, Grid
 from strategies.work import (
@@ -56,6 +76,13 @@ from strategies.work import (
     works,
 )
 
+_PUT: dict[AssignOp, str] = {
+    "=": "copied to {}",
+    "+=": "added to {}",
+    "*=": "multiplied into {}",
+    "max=": "taken into the maximum {}",
+    "min=": "taken into the minimum {}",
+}
 WORDS: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum"}
 
 
@@ -73,39 +100,38 @@ class TensorSplitToDecoupleOperators(Gridded):
         "All {extent} terms of {equation} go into one {word}, one after the other. Two partial ones, of {first} and "
         "{second} terms, need not wait for each other.",
         "{header} is one piece of work; cut at {first} along {axis}, it is two that can be placed and scheduled apart.",
-        "The nest at {path} reads {slices} along {axis}: a slice of {first} and one of {second} are the operands of "
-        "two operators.",
+        "The nest at {path} reads {slices} along {axis}: what {axis} picks in its first {iterations_first} is for one "
+        "operator, what it picks in the {rest} for another.",
         "As a whole the nest at {path} has {iterations} iterations; cut along {axis}, none of its parts has more than "
         "{largest}.",
         "Along {axis}, the operator at {path} is {extent} long. Two operators of {first} and {second} do the same.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "Slices of {slices} are copied first; a nest computes {entry} from one, another {other_entry} from the other, "
-        "and {target} is made of both.",
+        "For this operator {copied_slices}{still}. A nest computes {entry} from the first part, another {other_entry} "
+        "from the second, and {target} is made of both.",
         "The nest becomes two, {header_first} for {entry} and {header_second} for {other_entry}, and {target} takes "
         "their results in turn.",
         "{count} statements take the place of the nest at {path}; the two that do its work end in {first_equation} and "
         "{second_equation}.",
         "{equation} becomes {first_equation} and {second_equation}, and {combining} put their results together.",
         "Instead of one {word} over {reduced_axis} there are two partial ones, {entry} and {other_entry}; {combining} "
-        "combines them.",
+        "combine them.",
         "One nest takes {first} of the {extent} iterations of {axis}, with {entry} as its result; another takes the "
         "{rest}, with {other_entry}.",
-        "{slices} {come} in slices now, {count_slices} in all, each read by one of two nests: {header_first} and "
-        "{header_second}.",
-        "{target} is no longer written by the nest itself: {combining}, once {entry} and {other_entry} are there.",
+        "First {copied_slices}{still}; then two nests run, {headers}, and {combining} put their results together.",
+        "The two nests write {entry} and {other_entry}, and {target} gets its values from these: {combining}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "The two operators are independent: they may run at once, or be tiled and bound differently. {exact_target} is "
         "computed from the same operands in the same order, so every bit stays.",
         "Each part takes its terms in the order they had, and the parts are combined last: that groups the terms of "
         "{rounded_target} anew, so results agree to rounding.",
-        "The equation runs as often as before, {runs} times in all; {copied} elements are copied besides, until "
-        "compute_inline takes the copies of operands away. {bits}",
-        "Neither part waits for the other, and no work is done twice: {runs} runs before, as many after. {bits}",
+        "The two equations run {runs} together, as often as the one did; {new_tensors} take {copied} besides. {bits}",
+        "Neither part waits for the other, and no work is done twice: the two equations run {runs} together, as often "
+        "as the one before. {bits}",
         "{target} is put together from parts now, and the two operators write {entry} and {other_entry}. {bits}",
-        "Neither part waits for the other. What they cost is the copies around them. {bits}",
-        "A part of {largest_runs} needs less room for its operands than all {iterations} do. {bits}",
+        "Neither part waits for the other. The price: {price}. {bits}",
+        "No part runs more than {largest_runs}, where the nest ran {iterations}. {bits}",
         "The two nests can take different ways from here: other orders, tiles or bindings. {bits}",
     )
 
@@ -157,7 +183,7 @@ class TensorSplitToDecoupleOperators(Gridded):
         yield Fact("results-lie-apart", apart, evidence if apart else f"{evidence}: not provable")
         free = work.equation.op == "=" or work.equation_path in reorderable_accumulations(program, self.path)
         evidence = (
-            f"{text} stores a value, so that there are no terms to regroup"
+            f"{text} stores and sums nothing, so that no order of terms is at stake"
             if work.equation.op == "="
             else grouping_text(work.equation)
         )
@@ -200,6 +226,8 @@ class TensorSplitToDecoupleOperators(Gridded):
             "header_first": header_text(cut.works[0].levels),
             "header_second": header_text(cut.works[1].levels),
         }
+        one, other = result["header_first"], result["header_second"]
+        result["headers"] = f"both under {one}" if one == other else f"{one} and {other}"
         equations = [
             equation_text(node) for s in cut.statements for _, node in walk_with(s) if isinstance(node, Equation)
         ]
@@ -208,8 +236,10 @@ class TensorSplitToDecoupleOperators(Gridded):
         if work.equation.op != "=" and loop not in work.spatial:
             result["word"] = WORDS[work.equation.op]
         if cut.sliced:
-            result["slices"], result["count_slices"] = listed(cut.sliced), str(len(equations) - 4)
-            result["come"] = "comes" if len(cut.sliced) == 1 else "come"
+            result["slices"] = listed(cut.sliced)
+            result["copied_slices"] = _slices_text(cut, loop, self.at)
+            result["still"] = _still_text(before, self.path, cut.sliced)
+            result["iterations_first"] = "iteration" if self.at == 1 else f"{self.at} iterations"
         exact = self.is_bit_exact(before)
         result["exact_target" if exact else "rounded_target"] = work.target
         result["bits"] = "Every bit stays." if exact else "The terms are grouped anew, so results agree to rounding."
@@ -217,10 +247,19 @@ class TensorSplitToDecoupleOperators(Gridded):
         outside = [level for _, level in enclosing(before, self.path)]
         if not guarded and not any(isinstance(level, Guard) for level in outside):
             runs = iterations_around(before, self.path) * prod(one.extent for one in work.loops)
-            result["runs"] = result["iterations"] = str(runs)
+            result["iterations"] = str(runs)
+            result["runs"] = "once" if runs == 1 else f"{runs} times"
             largest = runs // loop.extent * max(self.at, loop.extent - self.at)
             result["largest"], result["largest_runs"] = str(largest), counted(largest, "iteration")
-            result["copied"] = str(sum(prod(shape) for _, _, shape in cut.new))
+            result["copied"] = counted(sum(prod(shape) for _, _, shape in cut.new), "element")
+            result["new_tensors"] = (
+                "the slices and the results of the parts" if cut.sliced else "the results of the parts"
+            )
+        put = _PUT[work.equation.op].format(work.target)
+        are = "is" if len(cut.sliced) == 1 else "are"
+        result["price"] = (
+            f"{f'{listed(cut.sliced)} {are} copied in slices, and ' if cut.sliced else ''}both results are {put}"
+        )
         del after
         return result
 
@@ -234,6 +273,7 @@ class TensorSplitToDecoupleOperators(Gridded):
         slices: list[Stmt] = []
         new: list[tuple[str, DType, tuple[int, ...]]] = []
         parts: list[Work] = []
+        copied: list[tuple[tuple[str, str], ...]] = []
         for first, extent in ((0, self.at), (self.at, loop.extent - self.at)):
             part = moved(work, loop, loop.first + first, extent)
             entries: dict[Expr, Access] = {}
@@ -242,6 +282,9 @@ class TensorSplitToDecoupleOperators(Gridded):
                 entry = entries[access] = Access(next(names), part.indices_of(access))
                 slices.append(copy_of(part, access, entry))
                 new.append((entry.tensor, types[access.tensor], part.shape_of(entry)))
+            copied.append(
+                tuple((read.tensor, entry.tensor) for read, entry in zip(reads, entries.values(), strict=True))
+            )
             value = map_expression(part.equation.value, lambda e, known=entries: known.get(e, e))
             parts.append(replace(part, equation=replace(part.equation, value=value)))
         results = [result_entry(next(names), part) for part in parts]
@@ -251,14 +294,14 @@ class TensorSplitToDecoupleOperators(Gridded):
         nests = [into(part, entry) for part, entry in zip(parts, results, strict=True)]
         out = [out_of(part, entry) for part, entry in zip(parts, results, strict=True)]
         sliced = tuple(dict.fromkeys(access.tensor for access in reads))
-        return _Cut((*slices, *nests, *out), tuple(new), tuple(results), tuple(parts), sliced)
+        return _Cut((*slices, *nests, *out), tuple(new), tuple(results), tuple(parts), sliced, tuple(copied))
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
     """What takes the place of the nest: its statements, the temporaries, and the results of the two works.
 
-    `sliced`: the operands that are.
+    `sliced`: the operands that are; `slices`: the slices of both parts in turn, each with its operand.
     """
 
     statements: tuple[Stmt, ...]
@@ -266,3 +309,27 @@ class _Cut:
     entries: tuple[Access, ...]
     works: tuple[Work, ...]
     sliced: tuple[str, ...]
+    slices: tuple[tuple[tuple[str, str], ...], ...]
+
+
+def _slices_text(cut: _Cut, loop: Loop, at: int) -> str:
+    """Which operands are copied to which slices: `A is copied in two slices, I (i=0) and J (i=1 to 3)`."""
+    runs = [(loop.first, at), (loop.first + at, loop.extent - at)]
+    values = [f"{loop.variable}={low}" + (f" to {low + count - 1}" if count > 1 else "") for low, count in runs]
+    (source, *names), *others = (
+        (source, first, second) for (source, first), (_, second) in zip(*cut.slices, strict=True)
+    )
+    shown = " and ".join(f"{name} ({value})" for name, value in zip(names, values, strict=True))
+    also = "".join(f", {other} in {first} and {second}" for other, first, second in others)
+    return f"{source} is copied in two slices, {shown}{also}"
+
+
+def _still_text(program: Program, path: Path, sliced: tuple[str, ...]) -> str:
+    """Which other nests read the operands, and so the whole of them; empty where none does."""
+    others = (node for number, node in enumerate(program.body) if number != path[0])
+    reading = {called(node): [t for t in sliced if t in tensors_read(node)] for node in others}
+    parts = [f"{name} still reads {listed(tensors)}" for name, tensors in reading.items() if tensors]
+    if not parts:
+        return ""
+    more = f" and {counted(len(parts) - 1, 'other')} as well" if len(parts) > 1 else ""
+    return f"; {parts[0]}{more}"

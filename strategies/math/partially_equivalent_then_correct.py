@@ -64,7 +64,7 @@ class PartiallyEquivalentThenCorrect(Gridded):
     level: ClassVar[Level] = "math"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{nests} slide one window over {operands}: {count} with one header, {header}. With what they read laid end to "
+        "{nests} slide one window over {read}: {count} with one header, {header}. With what they read laid end to "
         "end along {x}, they make one nest of {long} values of {x}, and {right_count} of its {total} results are right "
         "as they come.",
         "Only {wrong_count} of the {total} results of {nests} would see the neighbour in place of the padding if "
@@ -78,44 +78,44 @@ class PartiallyEquivalentThenCorrect(Gridded):
         "The results {results} come from {count} that wait for nothing of each other and meet at ({place}). Joined "
         "along {x}, they differ from what they are now at the seams alone, in {wrong_count} of {total} places.",
         "{nests} read {weights} besides, which stay with their own operand: stacked, they are chosen by {which}. What "
-        "moves with {x}, {operands}, can be laid end to end, and {right_count} of {total} results do not notice.",
+        "moves with {x}, {read}, can be laid end to end, and {right_count} of {total} results do not notice.",
         "The nests at {nests} are alike but for their tensors, and {right_count} of the {total} results stay right if "
         "all are computed as one along {x}.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "{laid} holds {operands}, end to end. {joint_header} computes all of it into {result}; the results near the "
+        "{laid} {hold} {operands}, end to end. {joint_header} computes all of it into {result}; the results near the "
         "seams are computed again from the operands themselves, and all others are copied from {result}.",
-        "In place of {nests}: copies that lay {operands} end to end in {laid}, one nest into {result}, {corrections} "
-        "for what is wrong in it, and copies of what is right into {results}.",
+        "In place of {nests}: statements that lay {operands} end to end in {laid}, one nest into {result}, "
+        "{corrections} for what is wrong in it, and copies of what is right into {results}.",
         "The loop {x} runs to {long} instead of {extent}, over {laid}, and the bound that ends a window moves with it. "
         "Then {wrong}: there the old nests run again, over these places only. The other places of {results} are "
         "taken from {result}.",
-        "First {laid} is filled with {operands}, end to end; then {result} is computed, {joint}; {corrections} and "
+        "First {laid} {are} filled with {operands}, end to end; then {result} is computed, {joint}; {corrections} and "
         "copies of the right part of {result} into {results} come last.",
         "{results} now get their values in two ways. {wrong}, so these places are computed as before; everywhere else "
         "they are read off {result}, which one nest computes from {laid}.",
-        "The statements at {nests} go. At ({place}) now stand {new_count} others: copies into {laid}, the joint nest "
+        "The statements at {nests} go. At ({place}) now stand {new_count} others: copies into {filled}, the joint nest "
         "with the header {joint_header}, {corrections}, and copies out of {result}.",
         "{weights} are stacked in {stacked}, with a first subscript that tells whose they are, {which} in the joint "
-        "nest. {laid} holds {operands}, end to end. The joint nest fills {result}, the seams come from {corrections}, "
+        "nest. {laid} {hold} {operands}, end to end. The joint nest fills {result}, the seams come from {corrections}, "
         "and the rest of {results} is copied.",
         "One nest over {laid} takes the place of {count}. Its results go to {result}, from there to {results}, "
         "but for those at the seams, which come from {corrections}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "One nest of {all} iterations does what {count} of {each} did, to be tiled and bound once. Copies of the "
-        "operands take {bytes}, and {again} iterations run twice. {exactly}",
+        "One nest of {all} iterations does what {count} of {each} did, to be tiled and bound once. Copies of what "
+        "is read take {bytes}, and {again} iterations run twice. {exactly}",
         "The correction computes {wrong_count} of {total} results again, {again} iterations beside the {all} of the "
         "joint nest. {exactly}",
         "Every result has the terms it had, in their order: the right ones in the joint nest, the others in "
-        "nests of their own. So every bit stays, for {bytes} of operands laid end to end.",
+        "nests of their own. So every bit stays, for {bytes} of copies.",
         "The {count} become a single one, with {long} values of {x}. What that costs: {bytes} of copies, and {again} "
         "iterations for the seams. No rounding changes.",
-        "Bits do not change. The work grows by {again} iterations, and by the copies into {laid} and out of {result}; "
-        "in return {x} has {long} independent values in one nest in place of {extent} in each of {count}.",
+        "Bits do not change. The work grows by {again} iterations, and by the copies into {filled} and out of "
+        "{result}; in return {x} has {long} independent values in one nest in place of {extent} in each of {count}.",
         "What was {count} to schedule is one, over {long} values of {x}. {exactly}",
-        "The operands are read once more, to lay them end to end in {bytes}. In return the {word} is written once, "
-        "for all {total} results but {wrong_count}.",
+        "{copies}: {bytes} in all. In return one nest computes the {word} for all {total} results; {wrong_count} of "
+        "these are computed again.",
         "{right_count} results come from the joint nest and {wrong_count} from the corrections, each summed up in the "
         "order it always was; so the step is bit-exact.",
     )
@@ -161,7 +161,9 @@ class PartiallyEquivalentThenCorrect(Gridded):
         yield Fact("seams-are-wrong", any(wrong), evidence)
         right = [sum(map(size_of, right_boxes(windows, boxes))) for boxes in wrong]
         lost = [target.tensor for target, count in zip(windows.targets, right, strict=True) if not count]
-        evidence = f"{listed(map(str, right))} results of {names} are right"
+        each = zip(right, windows.targets, strict=True)
+        counts = (f"{n} results of {t.tensor}" if not i else f"{n} of {t.tensor}" for i, (n, t) in enumerate(each))
+        evidence = f"{listed(counts)} are right"
         yield Fact("some-results-are-right", not lost, f"all of {lost[0]} is wrong" if lost else evidence)
 
     def rewrite(self, program: Program) -> Program:
@@ -187,7 +189,7 @@ class PartiallyEquivalentThenCorrect(Gridded):
         wrong, exactly = _wrong_or_none(windows)
         assert wrong is not None
         place = self._place(before)
-        x = windows.x
+        x, operands = windows.x, _in_turn(windows)
         total = count * prod(loop.extent for loop in windows.kept)
         again = sum(size_of(box) for boxes in wrong for box in boxes)
         each = prod(loop.extent for loop in windows.loops)
@@ -196,7 +198,8 @@ class PartiallyEquivalentThenCorrect(Gridded):
             "nests": _shown(self.nests),
             "count": counted(count, "nest"),
             "place": str(place),
-            "operands": _in_turn(windows),
+            "operands": operands,
+            "read": _names_of(windows, laid=True),
             "x": x.variable,
             "extent": str(x.extent),
             "long": str(joint.long.extent),
@@ -215,6 +218,7 @@ class PartiallyEquivalentThenCorrect(Gridded):
             if "only" in exactly
             else exactly[0].upper() + exactly[1:] + ".",
             "laid": listed(joint.laid),
+            "filled": listed([*joint.laid, *joint.stacked]),
             "result": joint.result.tensor,
             "joint": statement_text(joint.nest),
             "joint_header": header_text(joint.levels),
@@ -222,7 +226,11 @@ class PartiallyEquivalentThenCorrect(Gridded):
             "new_count": str(len(joint.statements)),
             "bytes": counted(_bytes(after, [*joint.laid, *joint.stacked]), "byte"),
         }
+        several = len(joint.laid) > 1
+        result |= {"hold": "hold" if several else "holds", "are": "are" if several else "is"}
+        result["copies"] = f"{operands[0].upper()}{operands[1:]} are laid end to end in {listed(joint.laid)}"
         if joint.stacked:
+            result["copies"] += f", and {_names_of(windows, laid=False)} are stacked in {listed(joint.stacked)}"
             result["weights"] = _names_of(windows, laid=False)
             result["stacked"] = listed(joint.stacked)
             result["which"] = f"{x.variable}//{windows.pitch}"
@@ -252,13 +260,15 @@ def _names_of(windows: Windows, laid: bool) -> str:
 
 
 def _in_turn(windows: Windows) -> str:
-    """The tensors that are laid end to end, one for each nest; one that comes again says so."""
-    names: list[str] = []
-    for operand in windows.operands:
-        if operand.along is not None and not operand.is_shared:
-            for name in (read.tensor for read in operand.reads):
-                names.append(f"again {name}" if name in names else name)
-    return listed(names)
+    """The tensors that are laid end to end, one for each nest; one that comes again says so: `two copies of A`."""
+    laid = {o.source: o.reads for o in windows.operands if o.along is not None}
+    names = [read.tensor for reads in laid.values() for read in reads]
+    times = {name: names.count(name) for name in names}
+    return listed(name if count == 1 else f"{_times_text(count)} copies of {name}" for name, count in times.items())
+
+
+def _times_text(count: int) -> str:
+    return {2: "two", 3: "three", 4: "four"}.get(count, str(count))
 
 
 def _groups(program: Program, most: int) -> Iterator[tuple[Path, ...]]:

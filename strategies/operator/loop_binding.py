@@ -25,7 +25,7 @@ from leir.analysis.strides import stride
 from leir.edit import accesses, enclosing, walk, walk_with
 from leir.names import free_variables, unused_variable, variables_around
 from leir.syntax import AXES, Equation, Loop, Path, Program
-from strategies.base import BitExact, Fact, Level, Strategy, listed
+from strategies.base import BitExact, Fact, Level, Strategy, counted, listed
 from strategies.kinds import independence, is_of_kind, loop_at, loop_terms, with_kind
 
 Axis = Literal["bx", "by", "bz", "tx", "ty", "tz"]
@@ -42,8 +42,8 @@ class LoopBinding(Strategy):
         "run as {units} of {axis}.",
         "Along {variable}, {unit} of {accesses} accesses move by one element: as threads of {axis}, neighbours touch "
         "neighbouring elements.",
-        "The bound loop {variable} at {path} has {given_up} iterations; a step that changes what a block or a thread "
-        "does needs it serial.",
+        "The bound loop {variable} at {path} has {given_up} iterations; before it can be unrolled, a vector, parallel, "
+        "or bound to another axis, it has to be serial.",
         "The {extent} iterations of {variable} at {path} are independent, and {axis} is free for them.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -86,10 +86,13 @@ class LoopBinding(Strategy):
         yield Fact("axis-is-free", self.kind not in taken, along if taken else f"{along} bound along the path")
         around, below = _axes_around(program, self.path), _axes_below(loop)
         crossed = _crossed(self.kind, around, below)
-        evidence = f"{listed(around) if around else 'no axis'} around and {listed(below) if below else 'none'} below"
-        yield Fact("blocks-enclose-threads", not crossed, crossed or f"{evidence} {self.kind}")
+        evidence = f"{_standing(around)} around {self.kind}, and {_standing(below)} below"
+        if not around and not below:
+            evidence = f"no axis stands around or below {self.kind}"
+        yield Fact("blocks-enclose-threads", not crossed, crossed or evidence)
         limit = Limits().axis(self.kind)
-        yield Fact("extent-fits-the-axis", loop.extent <= limit, f"{loop.extent} of at most {limit} along {self.kind}")
+        evidence = f"{loop.variable} has {counted(loop.extent, 'iteration')}, and {self.kind} takes at most {limit}"
+        yield Fact("extent-fits-the-axis", loop.extent <= limit, evidence)
         yield Fact("no-dependence-carried", *independence(program, self.path))
 
     def rewrite(self, program: Program) -> Program:
@@ -123,6 +126,10 @@ class LoopBinding(Strategy):
             if unit > 1:
                 result |= {"unit": str(unit), "accesses": str(len(used))}
         return result
+
+
+def _standing(axes: list[str]) -> str:
+    return f"{listed(axes)} {'stand' if len(axes) > 1 else 'stands'}" if axes else "no axis stands"
 
 
 def _axes_around(program: Program, path: Path) -> list[str]:

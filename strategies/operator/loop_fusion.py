@@ -25,7 +25,7 @@ from typing import ClassVar
 from leir.edit import expressions, map_statement, replace_at, statement_at, walk, walk_expression, walk_with
 from leir.printer import expression_text, header_text
 from leir.syntax import Binary, Expr, Integer, Loop, Path, Program, Stmt, Variable
-from strategies.base import BitExact, Fact, Level, Strategy, counted, describe, path_text
+from strategies.base import BitExact, Fact, Level, Strategy, counted, describe, listed, path_text
 from strategies.blocks import block_index
 from strategies.kinds import independence
 from strategies.openings import a_loop
@@ -47,9 +47,9 @@ class LoopFusion(Strategy):
         "{header} becomes {new_header}; {nothing} below needs {outer} or {inner}, so the body stays as it is.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{order}, so every result keeps its bits. One loop is started where {starts} were.",
-        "Nothing is computed in another order, and no bit changes. Where {quotient} and {remainder} stand, the "
-        "subscripts pay for a division and a remainder by {inner_extent}.",
+        "{order}, so every result keeps its bits. One loop is started where {starts} were{price}.",
+        "Nothing is computed in another order, and no bit changes. What it costs, and no total counts, is integer "
+        "arithmetic: {parts_text} by {inner_extent} wherever {parts} {stand}.",
     )
 
     path: Path
@@ -101,6 +101,7 @@ class LoopFusion(Strategy):
         quotient, remainder = _parts(outer, inner)
         used = [part for body in inner.body for e in _expressions(body) for _, part in walk_expression(e)]
         result = {
+            "price": "",
             "path": path_text(self.path),
             "outer": outer.variable,
             "inner": inner.variable,
@@ -117,9 +118,16 @@ class LoopFusion(Strategy):
         index = block_index(outer, inner.extent, inner.variable)
         if outer.first == 0 and index in used:
             return {**result, "index": expression_text(index), "fused": fused.variable}
-        if any(part in (Variable(outer.variable), Variable(inner.variable)) for part in used):
-            return {**result, "quotient": expression_text(quotient), "remainder": expression_text(remainder)}
-        return {**result, "nothing": "nothing"}
+        each = (("a division", outer, quotient), ("a remainder", inner, remainder))
+        paid = {word: expression_text(part) for word, loop, part in each if Variable(loop.variable) in used}
+        if not paid:
+            return {**result, "nothing": "nothing"}
+        result |= {"quotient": expression_text(quotient), "remainder": expression_text(remainder)}
+        result |= {"parts_text": listed(paid), "parts": listed(paid.values())}
+        result["stand"] = "stand" if len(paid) > 1 else "stands"
+        result["price"] = f"; the price, which no total counts, is {listed(paid)} wherever {listed(paid.values())} "
+        result["price"] += result["stand"]
+        return result
 
 
 def _directly_below(loop: Loop) -> Loop | None:

@@ -33,8 +33,8 @@ class LoopParallelization(Strategy):
         "need each other: each of them can have a core of its own.",
         "Loop {variable} at {path} stands below the parallel loop {outer} and runs serially there, but its {extent} "
         "iterations are independent too, and can be parallel wherever they go.",
-        "The parallel loop {variable} at {path} has {given_up} iterations; a GPU kernel around them, or a step that "
-        "asks for their order, needs it serial.",
+        "The parallel loop {variable} at {path} has {given_up} iterations; before it can be unrolled, a vector or "
+        "bound, it has to be serial.",
         "Loop {variable} at {path} runs {extent} iterations one after the other, though none needs another.",
     )
     change: ClassVar[tuple[str, ...]] = (

@@ -29,6 +29,7 @@ from leir.analysis.matching import common_levels
 from leir.analysis.strides import stride
 from leir.edit import (
     accesses,
+    allocations_in,
     enclosing,
     expressions,
     iterations_around,
@@ -55,7 +56,7 @@ from strategies.base import (
     statement_or_none,
 )
 from strategies.blocks import reorderable_accumulations
-from strategies.dependences import between, distance_text, independent_text, is_positive
+from strategies.dependences import between, distance_text, independent_text, is_positive, reordered_text
 from strategies.openings import loops_of_a_perfect_nest
 
 
@@ -73,22 +74,24 @@ class LoopReorder(Strategy):
         "Loop {outer} carries a dependence, {independent} does not: outside, its iterations, {inner_extent} of them, "
         "are independent of each other and can run apart.",
         "The loops of {header} are started {starts} times in all; with {inner}, of {fewer}, outside {outer}, of "
-        "{outer_extent}, it is {new_starts} times.",
-        "Loops {outer} and {inner}, of extents {outer_extent} and {inner_extent}, may stand in either order; "
-        "{new_header} is the other one.",
+        "{outer_extent}, it is {new_starts} times.{against}",
+        "Along {innermost}, {few} of {accesses} accesses stay in place or move by one element; with {new_innermost} "
+        "innermost, {more} do.",
+        "Loops {outer} and {inner}, of extents {outer_extent} and {inner_extent}, may stand in either order, and "
+        "nothing that was counted speaks for {new_header}, the other one.{starts_more}{loss}",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "Loops {outer} and {inner} swap: {header} becomes {new_header}. The equations below stay as they are.",
+        "Loops {outer} and {inner} swap: {header} becomes {new_header}. The {equations} below {stay}.",
         "{inner} moves out and {outer} in, so that {header} is now {new_header}; nothing else changes.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "{exact}, so the results keep every bit. The same iterations run, in another order.",
-        "{sums} {add} up in another order, so the results agree to rounding, not bit for bit.",
+        "{reordered}.",
         "Along the innermost loop, the accesses that stay in place or move by one element go from {near_before} to "
         "{near} of {accesses}. {exact}.",
         "Along the innermost loop, the accesses that stay in place or move by one element go from {near_before} to "
-        "{near} of {accesses}. {sums} {add} up in another order, which changes roundings.",
-        "{exact}: no bit changes. The loops are started {new_starts} times in all instead of {starts}.",
+        "{near} of {accesses}. {reordered}.",
+        "{exact}: no bit changes. The loops are started {new_starts} times in all instead of {starts}.{loss}",
     )
 
     outer: Path
@@ -136,13 +139,20 @@ class LoopReorder(Strategy):
             "inner_extent": str(inner.extent),
             "header": header_text(_shown(old)),
             "new_header": header_text(_shown(new)),
+            "loss": "",
+            "against": "",
+            "starts_more": "",
         }
+        equations = len(self._equations(before))
+        count, noun = (equations, "equation") if equations else (len(allocations_in(outer)), "declaration")
+        result["equations"] = noun if count == 1 else f"{count} {noun}s"
+        result["stay"] = "stays as it is" if count == 1 else "stay as they are"
         targets = dict.fromkeys(node.target.tensor for node in self._equations(after) if node.op != "=")
         takes = f"{listed(targets)} {'take their' if len(targets) > 1 else 'takes its'} terms" if targets else ""
         if not self.is_bit_exact(before):
-            result["sums"], result["add"] = listed(targets), "add" if len(targets) > 1 else "adds"
+            result["reordered"] = reordered_text(before, list(targets))
         elif not targets:
-            result["exact"] = "No equation below accumulates"
+            result["exact"] = "No equation in this nest accumulates"
         elif flow_difference(before, after, same_loops(before, after)) is None:
             result["exact"] = f"{takes} in the order they had"
         else:
@@ -157,6 +167,8 @@ class LoopReorder(Strategy):
                 result["starts"], result["new_starts"] = str(starts), str(new_starts)
             if new_starts < starts:
                 result["fewer"] = counted(inner.extent, "iteration")
+            elif new_starts > starts:
+                result["starts_more"] = f" Its loops are started {new_starts} times in all, not {starts}."
         if innermost == new_innermost:
             return result
         used = list(dict.fromkeys(a for node in old[-1][1].body for a in accesses(node)))
@@ -167,6 +179,13 @@ class LoopReorder(Strategy):
         near_before, near = (sum(step in (0, 1) for step in each) for each in (steps, new_steps))
         if near != near_before:
             result["near_before"], result["near"] = str(near_before), str(near)
+        if near > near_before:
+            result["few"], result["more"] = str(near_before or "none"), str(near)
+        by_one, new_by_one = (sum(step == 1 for step in each) for each in (steps, new_steps))
+        if new_by_one < by_one:
+            go = f"accesses that move by one element along the innermost loop go from {by_one} to {new_by_one}"
+            result["loss"] = f" The {go} of {len(used)}."
+            result["against"] = f" On the other side, the {go} of {len(used)}."
         gained = list(zip(used, steps, new_steps, strict=True))
         if near < near_before:
             return result

@@ -23,13 +23,12 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from leir.analysis.cost import cost
 from leir.edit import enclosing, iterations_around, perfect_nest, replace_at, statement_at, walk
 from leir.names import free_variables, substitute_each, unused_variable, variables_around
 from leir.printer import expression_text
-from leir.syntax import Alloc, Guard, Loop, Path, Program, Stmt
+from leir.syntax import Guard, Loop, Path, Program
 from strategies.base import BitExact, Fact, Gridded, Level, path_text
-from strategies.blocks import block_index, guarded, tail_guard
+from strategies.blocks import block_index, first_block, guarded, is_used_again, tail_guard
 from strategies.grid import DEFAULT, Grid
 from strategies.openings import a_loop
 
@@ -39,9 +38,9 @@ class LoopSplit(Gridded):
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The first pass of loop {variable} at {path} reads {loop_read} bytes and writes {loop_written}; the first "
-        "{factor} of its {extent} iterations read {block_read} and write {block_written}. Such a block can be kept "
-        "near by itself.",
+        "{run} reads {loop_read} bytes and writes {loop_written}; the first {factor} of its {extent} iterations read "
+        "{block_read} and write {block_written}. They use elements in common: such a block can be kept near by "
+        "itself.",
         "Loop {variable} at {path} runs {extent} iterations in one piece. The first {factor} of them read {block_read} "
         "bytes and write {block_written}: a piece that can be ordered, bound or unrolled apart.",
         "Loop {variable} at {path} runs {extent} iterations in one piece; in blocks of {factor}, its two parts can be "
@@ -60,10 +59,12 @@ class LoopSplit(Gridded):
     effect: ClassVar[tuple[str, ...]] = (
         "The iterations run in the order they had, so every result keeps its bits. Alone the step saves nothing: "
         "work and traffic stay, and loop {inner} is started {starts} times.",
-        "Nothing is computed in another order, and no value changes its producer. What is new is a loop of {factor} "
-        "that can move on its own.",
+        "Nothing is computed in another order, and no value changes its producer. What is new is a loop of {factor}, "
+        "with a place and a kind of its own.",
         "Order and traffic stay as they are, and with them every bit. The guard is tested {tested} times, and lets "
         "the body run {passed} times.",
+        "Alone the step costs: {tested} tests of {guard}, of which {failed} let nothing run. The iterations run in the "
+        "order they had, so no bit changes.",
     )
 
     path: Path
@@ -84,7 +85,7 @@ class LoopSplit(Gridded):
             condition = expression_text(tail_guard(loop, self.factor, _inner_name(program, self.path)))
             evidence = f"{loop.extent} = {blocks}*{self.factor} + {tail}, so the guard {condition} ends the last block"
         else:
-            evidence = f"{loop.extent} = {blocks}*{self.factor}, no tail"
+            evidence = f"{loop.extent} = {blocks}*{self.factor} leaves no tail"
         if self.factor < loop.extent:
             index = expression_text(block_index(loop, self.factor, _inner_name(program, self.path)))
             evidence += f"; {index} takes each value of {loop.variable} once, in order"
@@ -115,13 +116,18 @@ class LoopSplit(Gridded):
             "outer": str(outer.extent),
             "index": expression_text(block_index(loop, self.factor, inner.variable)),
         }
-        around = [node for _, node in enclosing(before, self.path)]
-        if not any(isinstance(node, Guard) for node in around):
-            result["starts"] = str(iterations_around(before, self.path) * outer.extent)
-            for term, extent in (("loop", loop.extent), ("block", self.factor)):
-                if touched := _bytes_of_pass(before, self.path, extent):
-                    result[f"{term}_read"], result[f"{term}_written"] = map(str, touched)
+        passes = iterations_around(before, self.path)
+        whole, block = (first_block(before, {self.path: extent}) for extent in (loop.extent, self.factor))
+        if whole is not None and block is not None and (whole.reads or whole.writes):
+            for term, nest in (("loop", whole), ("block", block)):
+                result[f"{term}_read"] = str(sum(one.bytes for one in nest.reads))
+                result[f"{term}_written"] = str(sum(one.bytes for one in nest.writes))
+            if is_used_again(before, {self.path: self.factor}):
+                name = f"oop {loop.variable} at {path_text(self.path)}"
+                result["run"] = f"L{name}" if passes == 1 else f"The first pass of l{name}"
         if loop.extent % self.factor == 0:
+            if not any(isinstance(node, Guard) for _, node in enclosing(before, self.path)):
+                result["starts"] = str(passes * outer.extent)
             return {**result, "divides": f"{self.factor} divides {loop.extent}"}
         condition = tail_guard(loop, self.factor, inner.variable)
         guard = next(p for p, n in perfect_nest(outer, self.path) if isinstance(n, Guard) and n.condition == condition)
@@ -130,28 +136,8 @@ class LoopSplit(Gridded):
         if not any(isinstance(node, Guard) for node in above):
             tested = iterations_around(after, guard)
             passed = tested // (outer.extent * self.factor) * loop.extent
-            result.update(tested=str(tested), passed=str(passed))
+            result.update(tested=str(tested), passed=str(passed), failed=str(tested - passed))
         return result
-
-
-def _bytes_of_pass(program: Program, path: Path, extent: int) -> tuple[int, int] | None:
-    """Bytes that a loop's first iterations, as many as `extent`, read and write in one iteration of the loops around.
-
-    None where they cannot be counted exactly, or it touches nothing.
-    """
-    loop = statement_at(program, path)
-    assert isinstance(loop, Loop)
-    alone: Stmt = replace(loop, extent=extent)
-    for number, (_, level) in reversed(list(zip(path[1:], enclosing(program, path), strict=True))):
-        assert isinstance(level, Loop)
-        declared = (s for n, s in enumerate(level.body) if isinstance(s, Alloc) and n != number)
-        alone = replace(level, extent=1, body=(*declared, alone))
-    (nest,) = cost(replace(program, body=(*(s for s in program.body if isinstance(s, Alloc)), alone))).nests
-    traffic = (nest.reads, nest.writes)
-    if not all(one.elements.exact for each in traffic for one in each):
-        return None
-    read, written = (sum(one.bytes for one in each) for each in traffic)
-    return (read, written) if read or written else None
 
 
 def _inner_name(program: Program, path: Path) -> str:

@@ -48,8 +48,8 @@ from strategies.base import (
     flow_preserved,
     listed,
 )
-from strategies.blocks import block_index, loops_of_nest, reorderable_accumulations, tail_guard
-from strategies.dependences import between, distance_text, independent_text
+from strategies.blocks import block_index, is_used_again, loops_of_nest, reorderable_accumulations, tail_guard
+from strategies.dependences import between, distance_text, independent_text, reordered_text
 from strategies.grid import DEFAULT, Grid
 from strategies.openings import loops_of_a_perfect_nest
 
@@ -62,7 +62,11 @@ class LoopTiling(Gridded):
         "Of loops {outer} and {inner}, {reused} depends on {by} alone: within a tile of {tile} by {inner_tile} its "
         "elements are used again while they are near.",
         "The nest {header} goes through all {inner_extent} values of {inner} before {outer} moves on; in tiles of "
-        "{tile} by {inner_tile} both stay within a window.",
+        "{tile} by {inner_tile} both stay within {window}, whose iterations have elements in common.",
+        "No two pairs of {outer} and {inner} in a tile use one element, so that {nothing} is used again in it; but a "
+        "tile of {tile} by {inner_tile} is a piece of {header} that can be ordered, bound or unrolled apart.",
+        "The nest {header} goes through all {inner_extent} values of {inner} before {outer} moves on; a tile of {tile} "
+        "by {inner_tile} is a piece of it that can be ordered, bound or unrolled apart.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{header} becomes {new_header}: {outer} and {inner} count tiles, and {index} and {inner_index} take their "
@@ -71,8 +75,8 @@ class LoopTiling(Gridded):
     )
     effect: ClassVar[tuple[str, ...]] = (
         "Every iteration runs once, tile by tile; {exact}, so the results keep every bit.",
-        "Every iteration runs once, tile by tile. {sums} {add} up in another order, so the results agree to rounding, "
-        "not bit for bit.",
+        "Every iteration runs once, tile by tile. {reordered}.",
+        "What runs is what ran, in tiles: {exact}, and no bit changes.",
     )
 
     outer: Path
@@ -156,7 +160,7 @@ class LoopTiling(Gridded):
         equations = [node for _, node in walk_with(statement_at(before, self.outer)) if isinstance(node, Equation)]
         sums = dict.fromkeys(equation.target.tensor for equation in equations if equation.op != "=")
         if not self.is_bit_exact(before):
-            result |= {"sums": listed(sums), "add": "add" if len(sums) > 1 else "adds"}
+            result["reordered"] = reordered_text(before, list(sums))
         elif flow_difference(before, after, self._origins(before, after)) is not None:
             result["exact"] = f"{listed(sums)} takes its terms in another order, which no maximum or integer shows"
         else:
@@ -167,6 +171,11 @@ class LoopTiling(Gridded):
                 names = set[str]().union(*(variables_of(index) for index in access.indices))
                 if one.variable in names and other.variable not in names:
                     result |= {"reused": expression_text(access), "by": one.variable}
+        again = is_used_again(before, {self.outer: tile, self.inner: inner_tile})
+        if again:
+            result["window"] = "a window"
+        elif again is not None:
+            result["nothing"] = "nothing"
         return result
 
     def _cuts(self, program: Program) -> tuple[tuple[Loop, int, str], tuple[Loop, int, str]]:

@@ -18,8 +18,9 @@ from math import prod
 from typing import ClassVar, Literal
 
 from leir.analysis.access import tensors
-from leir.edit import accesses, body_of, enclosing, variables_of, walk, walk_with
-from leir.syntax import Equation, Expr, Loop, Path, Program, Stmt
+from leir.edit import accesses, body_of, enclosing, perfect_nest, variables_of, walk, walk_enclosed
+from leir.printer import expression_text
+from leir.syntax import Equation, Loop, Path, Program, Stmt
 from strategies.base import BitExact, Fact, Gridded, Level, listed
 from strategies.grid import DEFAULT, Grid
 from strategies.kinds import is_of_kind, loop_at, loop_terms, with_kind
@@ -32,10 +33,11 @@ class LoopUnrolling(Gridded):
     level: ClassVar[Level] = "operator"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{registers} {are} subscripted by {variable}: written out, its {extent} iterations name fixed elements, which "
-        "can stay in registers.",
-        "{shared} {do} not depend on {variable}: written out side by side, its {extent} iterations can share a load.",
-        "Loop {variable} at {path} has {given_up} copies of its body; rolled up, it can be split, reordered or bound.",
+        "{registers} {are} subscripted by {variable}: written out, its {extent} iterations name fixed elements, as "
+        "registers have to be.",
+        "{shared} {do} not depend on {variable}: written out side by side, its {extent} iterations can share {loads}.",
+        "Loop {variable} at {path} stands as {given_up} copies of {copied}; before it can be parallel, a vector or "
+        "bound, it has to be rolled up.",
         "Loop {variable} at {path} has {extent} iterations, and counts and tests for each of them beside {body}.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -43,10 +45,11 @@ class LoopUnrolling(Gridded):
         "Loop {variable} is {new_kind} instead of {kind}: {new_header}. Nothing else changes.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The code holds {copies} of {body}, in the order of the iterations, so every bit stays. What goes is the "
-        "loop's own counting and testing, {extent} times.",
-        "{copies} of {body} follow one another in the code, and compute what the {extent} iterations did, bit for bit.",
-        "The code is shorter by {fewer} of {body}; the {given_up} iterations compute the same bits.",
+        "The code holds {copies} of {copied}, in the order of the iterations, so every bit stays. What goes is the "
+        "counting and testing, {times}.",
+        "{own_copies} of {copied} follow one another in the code, and compute what the {extent} iterations did, bit "
+        "for bit.",
+        "The code is shorter by {fewer} of {copied}; the {given_up} iterations compute the same bits.",
     )
 
     path: Path
@@ -70,7 +73,8 @@ class LoopUnrolling(Gridded):
         factors = _unrolled(program, self.path)
         copies = prod(factors)
         along = f"{'*'.join(map(str, factors))} = {copies}" if len(factors) > 1 else str(copies)
-        yield Fact("copies-are-few", copies <= COPIES, f"{along} copies of a body, {COPIES} are allowed")
+        evidence = f"there are {along} copies of the body, of at most {COPIES}"
+        yield Fact("copies-are-few", copies <= COPIES, evidence)
 
     def rewrite(self, program: Program) -> Program:
         return with_kind(program, self.path, "L" if self.kind == "serial" else "U")
@@ -78,28 +82,58 @@ class LoopUnrolling(Gridded):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         loop = loop_at(before, self.path)
         result = loop_terms(before, after, self.path)
-        result["body"] = f"its {result['equations']}"
+        result["body"] = _body_text(loop, result["equations"])
+        result["copied"] = result["body"].replace("its ", "the loop's ")
+        around = prod(node.extent for node in _unrolled_around(before, self.path))
         if self.kind == "serial":
-            return {**result, "fewer": "1 copy" if loop.extent == 2 else f"{loop.extent - 1} copies"}
-        result["copies"] = f"{prod(_unrolled(before, self.path))} copies"
-        known = tensors(before)
-        used = list(dict.fromkeys(a for _, s in walk_with(loop) if isinstance(s, Equation) for a in accesses(s)))
-        local = dict.fromkeys(
-            a.tensor for a in used if known[a.tensor].scope == "l" and _varies(a.indices, loop.variable)
+            fewer = around * (loop.extent - 1)
+            return {**result, "fewer": "1 copy" if fewer == 1 else f"{fewer} copies"}
+        result["copies"], result["own_copies"] = f"{around * loop.extent} copies", f"{loop.extent} copies"
+        result["times"] = "twice" if loop.extent == 2 else f"{loop.extent} times"
+        known, fixed = (
+            tensors(before),
+            {loop.variable, *(node.variable for node in _unrolled_around(before, self.path))},
         )
-        shared = dict.fromkeys(
-            a.tensor for a in used if known[a.tensor].role == "input" and not _varies(a.indices, loop.variable)
-        )
+        local: dict[str, None] = {}
+        shared: dict[str, None] = {}
+        for _, below, inside in walk_enclosed(loop):
+            kinds = {node.variable: node.kind for node in inside if isinstance(node, Loop)}
+            for access in accesses(below) if isinstance(below, Equation) else ():
+                used, is_fixed = variables_of(access), loop.variable not in kinds
+                if known[access.tensor].scope == "l" and loop.variable in used and is_fixed:
+                    if all(name in fixed or kinds.get(name) == "U" for name in used):
+                        local[access.tensor] = None
+                elif known[access.tensor].role == "input" and not used & {loop.variable, *kinds}:
+                    shared[expression_text(access)] = None
         if local:
             result |= {"registers": listed(local), "are": "are" if len(local) > 1 else "is"}
         if shared:
-            result |= {"shared": listed(shared), "do": "do" if len(shared) > 1 else "does"}
+            several = len(shared) > 1
+            result |= {"shared": listed(shared), "do": "do" if several else "does"}
+            result["loads"] = "their loads" if several else "a load"
         return result
+
+
+def _body_text(loop: Loop, equations: str) -> str:
+    """What stands below a loop, and is copied: its equations, one nest, or a list with nests in it."""
+    if not any(isinstance(node, Loop) for _, node in walk(loop)):
+        return f"its {equations}"
+    first, *others = loop.body
+    if others:
+        return f"its body of {len(loop.body)} statements"
+    names = [node.variable for _, node in perfect_nest(first) if isinstance(node, Loop)]
+    if not names:
+        return "what its guard holds"
+    return f"the {'nest' if len(names) > 1 else 'loop'} over {listed(names)}"
+
+
+def _unrolled_around(program: Program, path: Path) -> list[Loop]:
+    return [node for _, node in enclosing(program, path) if isinstance(node, Loop) and node.kind == "U"]
 
 
 def _unrolled(program: Program, path: Path) -> list[int]:
     """The extents of the unrolled loops along the path through the loop at `path` that makes most copies."""
-    around = [node.extent for _, node in enclosing(program, path) if isinstance(node, Loop) and node.kind == "U"]
+    around = [node.extent for node in _unrolled_around(program, path)]
     loop = loop_at(program, path)
     return [*around, loop.extent, *max((_copied(s) for s in loop.body), key=prod)]
 
@@ -108,7 +142,3 @@ def _copied(statement: Stmt) -> list[int]:
     own = [statement.extent] if isinstance(statement, Loop) and statement.kind == "U" else []
     below = [_copied(s) for s in body_of(statement)]
     return [*own, *max(below, key=prod)] if below else own
-
-
-def _varies(indices: tuple[Expr, ...], variable: str) -> bool:
-    return any(variable in variables_of(index) for index in indices)

@@ -49,8 +49,10 @@ class LoopVectorization(Gridded):
         "Loop {variable} is {new_kind} instead of {kind}: {new_header}. Nothing else changes.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "One vector operation stands for {extent} scalar ones where the target has vectors of that width. Each lane "
+        "One vector operation stands for {lanes} scalar ones where the target has vectors of that width. Each lane "
         "computes what its iteration did, so every bit stays.",
+        "No register has {odd} lanes, as {odd} is no power of two: a target takes these iterations in several vectors, "
+        "or leaves lanes unused. Each lane computes what its iteration did, so every bit stays.",
         "The {extent} values of a run may be loaded, computed and stored together, each as before, to the last bit.",
         "The {given_up} lanes are iterations again, one after the other, and compute the same bits.",
     )
@@ -78,12 +80,11 @@ class LoopVectorization(Gridded):
         below = "one equation" if equation else "more than one equation, or another loop,"
         yield Fact("body-is-one-equation", equation is not None, f"{below} stands below {loop.variable}")
         assert equation is not None
-        width = f"{loop.extent} lanes, {NARROWEST} to {WIDEST} are allowed"
+        width = f"{loop.variable} makes {counted(loop.extent, 'lane')}, and a vector has {NARROWEST} to {WIDEST}"
         yield Fact("width-is-supported", NARROWEST <= loop.extent <= WIDEST, width)
         steps = _steps(program, loop, equation)
         far = [access for access, step in steps.items() if step not in (0, 1)]
-        moving = listed(f"{expression_text(access)} by {step}" for access, step in steps.items())
-        evidence = f"as {loop.variable} grows by one, elements move: {moving}"
+        evidence = f"as {loop.variable} grows by one, {_moves_text(steps)}"
         if far:
             step = "no constant number of elements" if steps[far[0]] is None else counted(steps[far[0]] or 0, "element")
             evidence = f"{expression_text(far[0])} moves by {step} as {loop.variable} grows by one"
@@ -98,6 +99,7 @@ class LoopVectorization(Gridded):
         if self.kind == "serial":
             return result
         loop = loop_at(before, self.path)
+        result["odd" if loop.extent & (loop.extent - 1) else "lanes"] = str(loop.extent)
         equation = _only(loop)
         assert equation is not None
         steps = _steps(before, loop, equation)
@@ -115,6 +117,14 @@ def _only(loop: Loop) -> Equation | None:
     while len(body) == 1 and isinstance(body[0], Guard):
         body = body[0].body
     return body[0] if len(body) == 1 and isinstance(body[0], Equation) else None
+
+
+def _moves_text(steps: dict[Access, int | None]) -> str:
+    """Which accesses move by one element, and which stay, where no other does anything else."""
+    moving, still = ([expression_text(a) for a, step in steps.items() if step == each] for each in (1, 0))
+    parts = [f"{listed(moving)} {'move' if len(moving) > 1 else 'moves'} by one element"] if moving else []
+    parts += [f"{listed(still)} {'stay' if len(still) > 1 else 'stays'} in place"] if still else []
+    return " and ".join(parts)
 
 
 def _steps(program: Program, loop: Loop, equation: Equation) -> dict[Access, int | None]:

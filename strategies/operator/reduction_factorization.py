@@ -6,11 +6,11 @@
 The partial results have the type in which the result computes, a dimension for the part, one for each loop below that
 the result is subscripted by, and one for each loop around, so that none is shared. Where a part may get no term, under
 a guard, a nest ahead sets all of them to the operator's identity. With as many parts as iterations no loop is left
-within a part.
+within a part; where each part has one term then, nothing is regrouped, and the terms are combined in the order they had.
 
 Legal when: the loop is reduced over, nothing in it moves the result or uses it otherwise, and the terms may be
 regrouped: they are of the result's kind, so that nothing but rounding can depend on it. Sums and products of floats are
-rounded otherwise; those of integers wrap around, so that they are the same in parts.
+rounded otherwise, but for lone terms; those of integers wrap around, so that they are the same in parts.
 
 Pays when: the parts can run at once, as threads or lanes, where one accumulator makes every term wait for the one
 before it. The price is the memory of the parts and a second, short reduction.
@@ -22,14 +22,16 @@ Inverse: none in one step.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 from pydantic import Field
 
 from leir.analysis.access import tensors
-from leir.analysis.types import computing_type, identity
+from leir.analysis.types import computing_type, identity, promote, type_of
 from leir.edit import (
     accesses,
+    dtypes,
     enclosing,
     insert_at,
     loops_around,
@@ -39,6 +41,7 @@ from leir.edit import (
     tensors_written,
     variables_of,
     walk,
+    walk_with,
 )
 from leir.names import free_variables, substitute_each, unused_tensor, unused_variable, variables_around
 from leir.printer import equation_text, expression_text, header_text
@@ -73,24 +76,26 @@ class ReductionFactorization(Gridded):
         "{parts} partial results can take theirs at once.",
         "The {word} over {variable} at {path} ties all {extent} iterations to one element. In {parts} parts, those of "
         "different parts are independent.",
-        "All {extent} iterations of {variable} at {path} update one element in turn; {parts} partial results can be "
-        "updated at once.",
+        "Every term of {equation} gets an element of its own, {lone} along {variable}: the iterations of {variable} at "
+        "{path} are independent then, and only a short nest behind them takes the terms in turn.",
+        "The {word} over {variable} at {path} makes each iteration wait for the one before it. With {lone} parts, one "
+        "for each, the terms can be computed apart; they are still combined in turn.",
+        "All {extent} iterations of {variable} at {path} update one element in turn; in {count} parts, no two of "
+        "different parts update the same.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{equation} becomes {new_equation} below {new_header}, and a nest at {combined} combines the parts: "
-        "{combination}.",
+        "{combination}.{fewer}",
         "A nest ahead sets {partial} to {identity}, the identity of the {word}, since a part may get no term. "
-        "{equation} becomes {new_equation}, and a nest at {combined} combines the parts.",
+        "{equation} becomes {new_equation}, and a nest at {combined} combines the parts.{fewer}",
         "Each part has its own {word} in {partial}, under {new_header}; a nest at {combined} combines them: "
-        "{combination}.",
+        "{combination}.{fewer}",
         "{partial} starts from {identity}, as a part may get no term, and takes the {word} of each part; a nest at "
-        "{combined} combines them.",
+        "{combined} combines them.{fewer}",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "No two iterations of {part} share an element of {partial}. The {exact_word} does not depend on how its terms "
-        "are grouped, so every bit stays.",
-        "No two iterations of {part} share an element of {partial}. The terms of the {rounded_word} are grouped anew, "
-        "so results agree to rounding, not bit for bit.",
+        "No two iterations of {part} share an element of {partial}. {bits} {price}",
+        "Every iteration of {part} has elements of {partial} to itself. {price} {bits}",
     )
 
     path: Path
@@ -108,10 +113,12 @@ class ReductionFactorization(Gridded):
     def facts(self, program: Program) -> Iterator[Fact]:
         loop = yield from a_loop(program, self.path)
         enough = self.parts <= loop.extent
-        size = -(-loop.extent // self.parts)
-        made = -(-loop.extent // size)
-        fewer = f": with {size} in each, {made} are enough" if made < self.parts and enough else ""
-        evidence = f"{self.parts} parts of {loop.extent} iterations of {loop.variable}{fewer}"
+        evidence = f"{self.parts} parts are wanted of {counted(loop.extent, 'iteration')} of {loop.variable}"
+        if enough:
+            size, made = _sizes(loop, self.parts)
+            up_to = "up to " if loop.extent % size else ""
+            evidence = f"the {loop.extent} iterations of {loop.variable} make {counted(made, 'part')} of {up_to}{size}"
+            evidence += f", fewer than the {self.parts} asked for" if made < self.parts else ""
         yield Fact("parts-are-not-more", enough, evidence)
         found = [equation for _, equation in _reductions(loop) if equation.target.tensor == self.tensor]
         which = "no equation" if not found else f"{len(found)} equations" if len(found) > 1 else "1 equation"
@@ -151,7 +158,9 @@ class ReductionFactorization(Gridded):
         return insert_at(after, (0,), Alloc(partial, dtype, "g", tensors(after)[partial].shape))
 
     def is_bit_exact(self, program: Program) -> bool:
-        return self._equation_path(program) in reorderable_accumulations(program, self.path, exact=True)
+        if self._equation_path(program) in reorderable_accumulations(program, self.path, exact=True):
+            return True
+        return self._keeps_turns(program)
 
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         cut, loop = self._cut(before), statement_at(before, self.path)
@@ -163,7 +172,7 @@ class ReductionFactorization(Gridded):
             "path": path_text(self.path),
             "variable": loop.variable,
             "extent": str(loop.extent),
-            "parts": str(cut.parts.extent),
+            "count": str(cut.parts.extent),
             "part": cut.parts.variable,
             "word": word,
             "equation": equation_text(equation),
@@ -171,13 +180,62 @@ class ReductionFactorization(Gridded):
             "partial": cut.term.target.tensor,
             "new_header": header_text(loops_of_nest(cut.parts)),
             "combined": path_text(nest),
-            "exact_word" if self.is_bit_exact(before) else "rounded_word": word,
+            "bits": self._bits_text(before),
+            "price": _price_text(before, after, self.path, cut),
+            "fewer": "",
         }
+        result["lone" if self._is_of_lone_terms(before) else "parts"] = str(cut.parts.extent)
+        if cut.parts.extent < self.parts:
+            size, made = _sizes(loop, self.parts)
+            result["fewer"] = (
+                f" Of the {self.parts} parts asked for, {made} are enough, as each takes {size} iterations."
+            )
         if cut.is_guarded:
             result["identity"] = expression_text(identity(cut.term.op, self._dtype(before)))
         else:
             result["combination"] = equation_text(cut.combination)
         return result
+
+    def _is_of_lone_terms(self, program: Program) -> bool:
+        """Whether each element of the partial results takes one term at most."""
+        loop, place = statement_at(program, self.path), self._equation_path(program)
+        assert isinstance(loop, Loop)
+        equation = statement_at(program, place)
+        assert isinstance(equation, Equation)
+        below = [level for path, level in enclosing(program, place) if len(path) > len(self.path)]
+        used = variables_of(equation.target)
+        return self.parts == loop.extent and all(n.variable in used for n in below if isinstance(n, Loop))
+
+    def _keeps_turns(self, program: Program) -> bool:
+        """Whether lone terms are combined in the order and the type in which the result took them, to the last bit.
+
+        A term is what its element holds, but for a zero's sign. That shows in no sum which never is a negative zero:
+        one that starts from its fill, and into which everything is added.
+        """
+        if not self._is_of_lone_terms(program):
+            return False
+        equation = statement_at(program, self._equation_path(program))
+        assert isinstance(equation, Equation)
+        types, dtype = dtypes(program), self._dtype(program)
+        below = [
+            level for path, level in enclosing(program, self._equation_path(program)) if len(path) > len(self.path)
+        ]
+        in_turn = all(Variable(n.variable) in equation.target.indices for n in below if isinstance(n, Loop))
+        kept = promote(dtype, type_of(equation.value, types)) == dtype
+        writers = (n.op for _, n in walk(program) if isinstance(n, Equation) and n.target.tensor == self.tensor)
+        return in_turn and kept and (equation.op == "*=" or all(op == "+=" for op in writers))
+
+    def _bits_text(self, program: Program) -> str:
+        equation = statement_at(program, self._equation_path(program))
+        assert isinstance(equation, Equation)
+        word = NAMES[equation.op]
+        if self._is_of_lone_terms(program):
+            if self.is_bit_exact(program):
+                return "No part has more than one term, and they are combined in their order, so every bit stays."
+            return f"The terms of the {word} may be rounded otherwise than before, so results agree to rounding alone."
+        if self.is_bit_exact(program):
+            return f"The {word} does not depend on how its terms are grouped, so every bit stays."
+        return f"The terms of the {word} are grouped anew, so results agree to rounding, not bit for bit."
 
     def _equation_path(self, program: Program) -> Path:
         inner = next(p for p, e in _reductions(statement_at(program, self.path)) if e.target.tensor == self.tensor)
@@ -189,8 +247,7 @@ class ReductionFactorization(Gridded):
         place = self._equation_path(program)
         equation = statement_at(program, place)
         assert isinstance(equation, Equation)
-        size = -(-loop.extent // self.parts)
-        count = -(-loop.extent // size)
+        size, count = _sizes(loop, self.parts)
         part = replace(loop, extent=count, first=loop.first if size == 1 else 0, body=())
         below = [level for path, level in enclosing(program, place) if len(path) > len(self.path)]
         kept = [level for level in below if isinstance(level, Loop) and level.variable in variables_of(equation.target)]
@@ -240,6 +297,23 @@ class _Cut:
     initial: Stmt
     combining: Stmt
     is_guarded: bool
+
+
+def _sizes(loop: Loop, parts: int) -> tuple[int, int]:
+    """How many iterations each of the parts takes, and how many parts that makes."""
+    size = -(-loop.extent // parts)
+    return size, -(-loop.extent // size)
+
+
+def _price_text(before: Program, after: Program, path: Path, cut: "_Cut") -> str:
+    """What the parts cost: their elements, and the iterations that combine them, and set them ahead."""
+    levels = [level for _, level in (*enclosing(before, path), *walk_with(cut.combining))]
+    runs = prod(level.extent for level in levels if isinstance(level, Loop))
+    most = "up to " if any(isinstance(level, Guard) for level in levels) else ""
+    partial = cut.term.target.tensor
+    elements = counted(prod(tensors(after)[partial].shape), "element")
+    ahead = ", and as many that set it ahead" if cut.is_guarded else ""
+    return f"The price is {partial}, {elements}, and {most}{counted(runs, 'iteration')} that combine it{ahead}."
 
 
 def _reductions(loop: Stmt) -> Iterator[tuple[Path, Equation]]:
