@@ -115,6 +115,8 @@ class LoopFusion(Strategy):
         }
         if fused.extent > 1:
             result["order"] = f"The {fused.extent} iterations run in the order they had"
+        if fused.kind in ("P", "B"):
+            result["order"] = "Each iteration does what one pair of iterations did"
         index = block_index(outer, inner.extent, inner.variable)
         if outer.first == 0 and index in used:
             return {**result, "index": expression_text(index), "fused": fused.variable}

@@ -75,8 +75,8 @@ class LoopReorder(Strategy):
         "are independent of each other and can run apart.",
         "The loops of {header} are started {starts} times in all; with {inner}, of {fewer}, outside {outer}, of "
         "{outer_extent}, it is {new_starts} times.{against}",
-        "Along {innermost}, {few} of {accesses} accesses stay in place or move by one element; with {new_innermost} "
-        "innermost, {more} do.",
+        "Along {innermost}, the accesses that stay in place or move by one element are {near_before} of {accesses}; "
+        "with {new_innermost} innermost they are {more}.",
         "Loops {outer} and {inner}, of extents {outer_extent} and {inner_extent}, may stand in either order, and "
         "nothing that was counted speaks for {new_header}, the other one.{starts_more}{loss}",
     )
@@ -161,7 +161,7 @@ class LoopReorder(Strategy):
             result["independent"] = inner.variable
         result.update(self._alike(before, after))
         innermost, new_innermost = ([n.variable for _, n in nest if isinstance(n, Loop)][-1] for nest in (old, new))
-        if not any(isinstance(node, Guard) for _, node in (*old, *enclosing(before, self.outer))):
+        if not any(isinstance(node, Guard) or node.kind == "B" for _, node in (*old, *enclosing(before, self.outer))):
             starts, new_starts = (iterations_around(before, self.outer) * _starts(nest) for nest in (old, new))
             if starts != new_starts:
                 result["starts"], result["new_starts"] = str(starts), str(new_starts)
@@ -180,7 +180,7 @@ class LoopReorder(Strategy):
         if near != near_before:
             result["near_before"], result["near"] = str(near_before), str(near)
         if near > near_before:
-            result["few"], result["more"] = str(near_before or "none"), str(near)
+            result["more"] = str(near)
         by_one, new_by_one = (sum(step == 1 for step in each) for each in (steps, new_steps))
         if new_by_one < by_one:
             go = f"accesses that move by one element along the innermost loop go from {by_one} to {new_by_one}"
@@ -235,6 +235,7 @@ class LoopReorder(Strategy):
         old, new = ([*around, *(n.variable for _, n in nest if isinstance(n, Loop))] for nest in nests)
         declared = {name for name, tensor in tensors(before).items() if len(tensor.alloc or ()) > 1}
         parts: list[str] = []
+        alone: dict[str, None] = {}
         for equation in dict.fromkeys(self._equations(after)):
             tensor, indices = equation.target.tensor, equation.target.indices
             over = [variable for variable in old if variable not in variables_of(equation.target)]
@@ -243,11 +244,14 @@ class LoopReorder(Strategy):
                 return ""
             ordered = [variable for variable in new if variable in over]
             if not over:
-                parts.append(f"every iteration of {listed(old)} has an element of {tensor} of its own")
+                alone[tensor] = None
             elif over == ordered:
                 parts.append(f"the terms of {tensor} still come in the order of {listed(over)}")
             else:
                 parts.append(f"the terms of {tensor} come by {listed(ordered)} from the outside in, not {listed(over)}")
+        if alone:
+            elements = "an element" if len(alone) == 1 else "elements"
+            parts.insert(0, f"every iteration of {listed(old)} has {elements} of {listed(alone)} of its own")
         return ", and ".join(dict.fromkeys(parts))
 
 

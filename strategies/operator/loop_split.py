@@ -57,14 +57,13 @@ class LoopSplit(Gridded):
         "{rest} is left over, so the body runs under {guard}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "The iterations run in the order they had, so every result keeps its bits. Alone the step saves nothing: "
+        "{order}, so every result keeps its bits. Alone the step saves nothing: "
         "work and traffic stay, and loop {inner} is started {starts} times.",
         "Nothing is computed in another order, and no value changes its producer. What is new is a loop of {factor}, "
         "with a place and a kind of its own.",
         "Order and traffic stay as they are, and with them every bit. The guard is tested {tested} times, and lets "
         "the body run {passed} times.",
-        "Alone the step costs: {tested} tests of {guard}, of which {failed} let nothing run. The iterations run in the "
-        "order they had, so no bit changes.",
+        "Alone the step costs {tested} tests of {guard}, of which {failed} let nothing run. {order}, so no bit changes.",
     )
 
     path: Path
@@ -114,6 +113,9 @@ class LoopSplit(Gridded):
             "extent": str(loop.extent),
             "factor": str(self.factor),
             "outer": str(outer.extent),
+            "order": "Every iteration does what it did"
+            if loop.kind in ("P", "B")
+            else "The iterations run in the order they had",
             "index": expression_text(block_index(loop, self.factor, inner.variable)),
         }
         passes = iterations_around(before, self.path)

@@ -65,8 +65,7 @@ class LoopTiling(Gridded):
         "{tile} by {inner_tile} both stay within {window}, whose iterations have elements in common.",
         "No two pairs of {outer} and {inner} in a tile use one element, so that {nothing} is used again in it; but a "
         "tile of {tile} by {inner_tile} is a piece of {header} that can be ordered, bound or unrolled apart.",
-        "The nest {header} goes through all {inner_extent} values of {inner} before {outer} moves on; a tile of {tile} "
-        "by {inner_tile} is a piece of it that can be ordered, bound or unrolled apart.",
+        "A tile of {tile} by {inner_tile} is a piece of {header} that can be ordered, bound or unrolled apart.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "{header} becomes {new_header}: {outer} and {inner} count tiles, and {index} and {inner_index} take their "
@@ -172,9 +171,9 @@ class LoopTiling(Gridded):
                 if one.variable in names and other.variable not in names:
                     result |= {"reused": expression_text(access), "by": one.variable}
         again = is_used_again(before, {self.outer: tile, self.inner: inner_tile})
-        if again:
+        if again and outer.kind in ("L", "U") and inner.kind in ("L", "U"):
             result["window"] = "a window"
-        elif again is not None:
+        elif again is False:
             result["nothing"] = "nothing"
         return result
 

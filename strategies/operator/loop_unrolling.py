@@ -46,7 +46,7 @@ class LoopUnrolling(Gridded):
     )
     effect: ClassVar[tuple[str, ...]] = (
         "The code holds {copies} of {copied}, in the order of the iterations, so every bit stays. What goes is the "
-        "counting and testing, {times}.",
+        "counting and testing, {times} in each run of the loop.",
         "{own_copies} of {copied} follow one another in the code, and compute what the {extent} iterations did, bit "
         "for bit.",
         "The code is shorter by {fewer} of {copied}; the {given_up} iterations compute the same bits.",

@@ -6,7 +6,7 @@
 The partial results have the type in which the result computes, a dimension for the part, one for each loop below that
 the result is subscripted by, and one for each loop around, so that none is shared. Where a part may get no term, under
 a guard, a nest ahead sets all of them to the operator's identity. With as many parts as iterations no loop is left
-within a part; where each part has one term then, nothing is regrouped, and the terms are combined in the order they had.
+within a part; where each part has one term then, nothing is regrouped: they are combined in the order they had.
 
 Legal when: the loop is reduced over, nothing in it moves the result or uses it otherwise, and the terms may be
 regrouped: they are of the result's kind, so that nothing but rounding can depend on it. Sums and products of floats are
