@@ -27,9 +27,31 @@ from leir.edit import (
 )
 from leir.names import substitute_in, tensor_names, tensor_sequence
 from leir.printer import expression_text
-from leir.syntax import Access, Alloc, DType, Equation, Expr, Guard, Integer, Loop, Path, Program, Stmt, Variable
+from leir.syntax import (
+    Access,
+    Alloc,
+    AssignOp,
+    DType,
+    Equation,
+    Expr,
+    Guard,
+    Integer,
+    Loop,
+    Path,
+    Program,
+    Stmt,
+    Variable,
+)
 from strategies.blocks import reorderable_accumulations
 from strategies.parts import conditions_of
+
+PUT: dict[AssignOp, str] = {
+    "=": "copied to",
+    "+=": "added to",
+    "*=": "multiplied into",
+    "max=": "taken into the maximum",
+    "min=": "taken into the minimum",
+}  # what becomes of results that go from a temporary to a target
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,12 +57,12 @@ class DeadCodeElimination(Strategy):
     level: ClassVar[Level] = "graph"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "{unread} {is_temporary}, and nothing but the statement at {path} itself reads it.",
+        "{unread} {is_temporary}, and nothing but the statement at {path} itself reads {it}.",
         "No read elsewhere and no output gets a value that the statement at {path} writes to {overwritten}.",
         "{declared} is declared at {path}, and no statement accesses it.",
         "The values of {unread} end at {path}: no other statement and no output asks for them.",
         "Nothing of what {what} at {path} writes to {overwritten} reaches another statement or an output.",
-        "Without effect on any output, the statement at {path} costs {runs} of equations.",
+        "Without effect on any output, the statement at {path} costs {runs}.",
         "Could the statement at {path} be left out? Every output would be the same: {what} gives none of them a value.",
         "No output depends on {what} at {path}.",
     )
@@ -77,11 +77,11 @@ class DeadCodeElimination(Strategy):
         "A statement goes, at {path}, that gave nothing to any other: {what}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{runs} of equations, whose values nothing needed, no longer take place. Every read that stays finds the "
-        "value that it found before, so every bit stays.",
+        "Gone with it: {runs}, for values that nothing needed. Every read that stays finds the value that it found "
+        "before, so every bit stays.",
         "{gone} no longer needs storage. No read that stays finds another value, so every bit stays.",
         "Every read that stays, and every output, has the value that it had before: every bit stays.",
-        "Work is saved, {runs} of equations, and no bit of a result changes.",
+        "Work is saved, {runs}, and no bit of a result changes.",
         "The memory of {gone} is free, and the results are the same bits.",
         "The program has fewer statements and the same results, bit for bit.",
         "What the other statements read is untouched, so that each computes what it computed, to the bit.",
@@ -115,8 +115,10 @@ class DeadCodeElimination(Strategy):
         yield Fact("list-stays-filled", filled, evidence)
         if isinstance(node, Alloc):
             uses = sum(access.tensor == node.tensor for access in accesses(program))
-            times = "never" if uses == 0 else f"in {counted(uses, 'place')}"
-            yield Fact("declaration-is-unused", uses == 0, f"{node.tensor} is accessed {times}")
+            evidence = (
+                f"{node.tensor} is accessed in {counted(uses, 'place')}" if uses else f"nothing accesses {node.tensor}"
+            )
+            yield Fact("declaration-is-unused", uses == 0, evidence)
             return
         removed = [path for path in equation_paths(program) if path[: len(self.path)] == self.path]
         after = self.rewrite(program)
@@ -147,6 +149,7 @@ class DeadCodeElimination(Strategy):
         if len(unread) == len(written):
             result["unread"] = listed(written)
             result["is_temporary"] = "is a temporary" if len(written) == 1 else "are temporaries"
+            result["it"] = "it" if len(written) == 1 else "them"
         else:
             result["overwritten"] = listed(written)
         if not isinstance(node, Equation):
@@ -154,7 +157,7 @@ class DeadCodeElimination(Strategy):
             result["equations"] = "equation" if count == 1 else f"{count} equations"
         runs = _runs(before, self.path, node)
         if runs is not None:
-            result["runs"] = counted(runs, "run")
+            result["runs"] = counted(runs, "equation run")
         known = tensors(after)
         gone = [t for t in written if t not in known]
         if gone:

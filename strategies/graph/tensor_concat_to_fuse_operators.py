@@ -57,6 +57,7 @@ from strategies.base import (
 from strategies.blocks import reorderable_accumulations
 from strategies.grid import DEFAULT, Grid
 from strategies.work import (
+    PUT,
     Work,
     declared,
     grouping_text,
@@ -89,31 +90,32 @@ class TensorConcatToFuseOperators(Gridded):
         "The nests at {first} and {second} compute the same up to the names of tensors and loops, and are independent.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "{laid} are copied to {joint}; one nest, {new_header}, computes {result}, and {taken} take the results out.",
+        "{laid} {laid_are} copied to {joint}; one nest, {new_header}, computes {result}; {taken} take it apart.",
         "The nest at {first} becomes {new_equation} under {new_header}; the nest at {second} "
         "goes, and {taken} bring both results where they were.",
-        "{count} statements replace the two: copies to {joint}, the nest of {new_equation}, and copies of its results.",
+        "{count} statements replace the two: copies to {joint}, the nest of {new_equation}, and two that take it apart.",
         "One nest over {joint} takes the place of two: {new_equation}. Its results are taken apart by {taken}.",
         "The loop {axis} has {total} iterations now: the first {first_extent} do what {first} did, the others what "
         "{second} did.",
         "A loop {new_loop} of two chooses between the operands of {first} and those of {second}, laid together in "
         "{joint}.",
         "Instead of {first_equation} and {second_equation} there is {new_equation}, and {taken} take the results out.",
-        "The step lays the operands that differ side by side in {joint}, computes {result} once, and copies it to "
+        "The step lays the operands that differ side by side in {joint}, computes {result} once; its parts are {put} "
         "{targets}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Two operators become one with {runs} runs of its equation, as many as both had. The copies move {copied} "
-        "elements. {bits}",
+        "Two operators become one with {runs} runs of its equation, as many as both had. {copied} elements "
+        "pass through {passed}. {bits}",
         "{shared} is read by one nest instead of two, so that each element can serve both results while it is near. "
         "{bits}",
-        "One nest instead of two does the work, so that one loop order serves both. The copies around it are the "
-        "price. {bits}",
-        "The price is to copy {laid} and the results; in return {axis} has {total} iterations in one nest. {bits}",
+        "One nest instead of two does the work, so that one loop order serves both. What brings its operands and "
+        "takes its results is the price. {bits}",
+        "The price: {laid} {laid_are} copied, and the results are {put} {targets}; in return {axis} has {total} "
+        "iterations in one nest. {bits}",
         "Each result comes from the operands that it came from. {bits}",
         "{joint} and {result} are new, {elements} elements in all; what is computed is not more than before. {bits}",
         "What is done to the joint nest from here is done for both operators at once. {bits}",
-        "The two results come from one nest, and are copied to where they were. {bits}",
+        "The two results come from one nest, and are {put} {targets} from there. {bits}",
     )
 
     path: Path
@@ -214,11 +216,14 @@ class TensorConcatToFuseOperators(Gridded):
             "taken": listed(equation_text(equation) for equation in joint.taken),
             "targets": listed(dict.fromkeys((one.target, other.target))),
             "count": str(len(joint.statements)),
+            "put": PUT[one.equation.op],
+            "passed": listed([*joint.names, joint.equation.target.tensor]),
             "elements": str(sum(prod(shape) for _, _, shape in joint.new)),
         }
         if joint.names:
             result["joint"] = listed(joint.names)
             result["laid"] = listed(laid)
+            result["laid_are"] = "are" if len(laid) > 1 else "is"
         if match.shared:
             result["shared"] = listed(dict.fromkeys(access.tensor for access in match.shared))
         if self.axis:

@@ -57,6 +57,7 @@ from strategies.base import (
 from strategies.blocks import reorderable_accumulations
 from strategies.grid import DEFAULT, Grid
 from strategies.work import (
+    PUT,
     Work,
     copy_of,
     declared,
@@ -76,13 +77,6 @@ from strategies.work import (
     works,
 )
 
-_PUT: dict[AssignOp, str] = {
-    "=": "copied to {}",
-    "+=": "added to {}",
-    "*=": "multiplied into {}",
-    "max=": "taken into the maximum {}",
-    "min=": "taken into the minimum {}",
-}
 WORDS: dict[AssignOp, str] = {"+=": "sum", "*=": "product", "max=": "maximum", "min=": "minimum"}
 
 
@@ -255,7 +249,7 @@ class TensorSplitToDecoupleOperators(Gridded):
             result["new_tensors"] = (
                 "the slices and the results of the parts" if cut.sliced else "the results of the parts"
             )
-        put = _PUT[work.equation.op].format(work.target)
+        put = f"{PUT[work.equation.op]} {work.target}"
         are = "is" if len(cut.sliced) == 1 else "are"
         result["price"] = (
             f"{f'{listed(cut.sliced)} {are} copied in slices, and ' if cut.sliced else ''}both results are {put}"

@@ -77,7 +77,7 @@ class PartiallyEquivalentThenCorrect(Gridded):
         "get {wrong_count} results wrong, to be computed again.",
         "The results {results} come from {count} that wait for nothing of each other and meet at ({place}). Joined "
         "along {x}, they differ from what they are now at the seams alone, in {wrong_count} of {total} places.",
-        "{nests} read {weights} besides, which stay with their own operand: stacked, they are chosen by {which}. What "
+        "{nests} read {weights} besides, each what is its own: stacked, that is chosen by {which}. What "
         "moves with {x}, {read}, can be laid end to end, and {right_count} of {total} results do not notice.",
         "The nests at {nests} are alike but for their tensors, and {right_count} of the {total} results stay right if "
         "all are computed as one along {x}.",
@@ -96,9 +96,9 @@ class PartiallyEquivalentThenCorrect(Gridded):
         "they are read off {result}, which one nest computes from {laid}.",
         "The statements at {nests} go. At ({place}) now stand {new_count} others: copies into {filled}, the joint nest "
         "with the header {joint_header}, {corrections}, and copies out of {result}.",
-        "{weights} are stacked in {stacked}, with a first subscript that tells whose they are, {which} in the joint "
-        "nest. {laid} {hold} {operands}, end to end. The joint nest fills {result}, the seams come from {corrections}, "
-        "and the rest of {results} is copied.",
+        "{weights} {stacked_are} stacked in {stacked}, with a first subscript that tells whose they are, {which} in "
+        "the joint nest. {laid} {hold} {operands}, end to end. The joint nest fills {result}, the seams come from "
+        "{corrections}, and the rest of {results} is copied.",
         "One nest over {laid} takes the place of {count}. Its results go to {result}, from there to {results}, "
         "but for those at the seams, which come from {corrections}.",
     )
@@ -116,8 +116,8 @@ class PartiallyEquivalentThenCorrect(Gridded):
         "What was {count} to schedule is one, over {long} values of {x}. {exactly}",
         "{copies}: {bytes} in all. In return one nest computes the {word} for all {total} results; {wrong_count} of "
         "these are computed again.",
-        "{right_count} results come from the joint nest and {wrong_count} from the corrections, each summed up in the "
-        "order it always was; so the step is bit-exact.",
+        "{right_count} results come from the joint nest and {wrong_count} from the corrections, each from its "
+        "terms in the order they always had; so the step is bit-exact.",
     )
 
     nests: tuple[Path, ...] = Field(min_length=2)
@@ -230,8 +230,9 @@ class PartiallyEquivalentThenCorrect(Gridded):
         result |= {"hold": "hold" if several else "holds", "are": "are" if several else "is"}
         result["copies"] = f"{operands[0].upper()}{operands[1:]} are laid end to end in {listed(joint.laid)}"
         if joint.stacked:
-            result["copies"] += f", and {_names_of(windows, laid=False)} are stacked in {listed(joint.stacked)}"
-            result["weights"] = _names_of(windows, laid=False)
+            weights = _names_of(windows, laid=False)
+            result |= {"weights": weights, "stacked_are": "are" if " and " in weights else "is"}
+            result["copies"] += f", and {weights} {result['stacked_are']} stacked in {listed(joint.stacked)}"
             result["stacked"] = listed(joint.stacked)
             result["which"] = f"{x.variable}//{windows.pitch}"
         return result

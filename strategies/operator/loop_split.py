@@ -63,7 +63,7 @@ class LoopSplit(Gridded):
         "with a place and a kind of its own.",
         "Order and traffic stay as they are, and with them every bit. The guard is tested {tested} times, and lets "
         "the body run {passed} times.",
-        "Alone the step costs {tested} tests of {guard}, of which {failed} let nothing run. {order}, so no bit changes.",
+        "Alone, it costs {tested} tests of {guard}, of which {failed} let nothing run. {order}: no bit changes.",
     )
 
     path: Path
