@@ -49,8 +49,8 @@ PUT: dict[AssignOp, str] = {
     "=": "copied to",
     "+=": "added to",
     "*=": "multiplied into",
-    "max=": "taken into the maximum",
-    "min=": "taken into the minimum",
+    "max=": "merged by maximum into",
+    "min=": "merged by minimum into",
 }  # what becomes of results that go from a temporary to a target
 
 

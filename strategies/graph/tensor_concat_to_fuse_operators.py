@@ -93,7 +93,7 @@ class TensorConcatToFuseOperators(Gridded):
         "{laid} {laid_are} copied to {joint}; one nest, {new_header}, computes {result}; {taken} take it apart.",
         "The nest at {first} becomes {new_equation} under {new_header}; the nest at {second} "
         "goes, and {taken} bring both results where they were.",
-        "{count} statements replace the two: copies to {joint}, the nest of {new_equation}, and two that take it apart.",
+        "{count} statements replace the two: copies to {joint}, the nest of {new_equation}, and two to take it apart.",
         "One nest over {joint} takes the place of two: {new_equation}. Its results are taken apart by {taken}.",
         "The loop {axis} has {total} iterations now: the first {first_extent} do what {first} did, the others what "
         "{second} did.",
@@ -108,8 +108,8 @@ class TensorConcatToFuseOperators(Gridded):
         "pass through {passed}. {bits}",
         "{shared} is read by one nest instead of two, so that each element can serve both results while it is near. "
         "{bits}",
-        "One nest instead of two does the work, so that one loop order serves both. What brings its operands and "
-        "takes its results is the price. {bits}",
+        "One nest instead of two does the work, so that one loop order serves both. The price is what brings its "
+        "operands and takes its results away. {bits}",
         "The price: {laid} {laid_are} copied, and the results are {put} {targets}; in return {axis} has {total} "
         "iterations in one nest. {bits}",
         "Each result comes from the operands that it came from. {bits}",

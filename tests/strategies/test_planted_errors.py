@@ -92,7 +92,7 @@ PLANTED = (
     Planted("compute_inline", "the declaration stays", "after if alloc is None else replace_at(after, alloc)", "after"),
     Planted("compute_inline", "accumulations may go", 'is_store = equation.op == "="', "is_store = True"),
     Planted("dead_code_elimination", "no test of the flow", "yield flow_preserved(program, after, origins, removed=removed, because=because)", "del because, origins, removed, after"),
-    Planted("dead_code_elimination", "a declaration may be used", "uses == 0, f", "True, f"),
+    Planted("dead_code_elimination", "a declaration may be used", "uses == 0, evidence", "True, evidence"),
     Planted("dead_code_elimination", "the first statement goes", "return replace_at(program, self.path)", "return replace_at(program, self.path[:1])"),
     Planted("dead_code_elimination", "a list may become empty", 'Fact("list-stays-filled", filled, evidence)', 'Fact("list-stays-filled", True, evidence)'),
     Planted("operator_fission", "no test of the flow", "yield flow_preserved(program, after, same_loops(program, after), because=because)", "del after, because"),
