@@ -23,7 +23,7 @@ from leir.analysis.values import Ranges
 from leir.edit import replace_expression_at, subexpressions
 from leir.printer import expression_text
 from leir.remembered import remembered
-from leir.syntax import Binary, Call, Expr, Path, Place, Program, Real, Unary
+from leir.syntax import Access, Binary, Call, Expr, Path, Place, Program, Real, Unary
 from strategies.arithmetic import kinds_of
 from strategies.base import Fact, Strategy, listed, ordered, path_text
 from strategies.bounded import bounded, bounded_closer, bounds_text
@@ -190,6 +190,8 @@ class OfFunctions(Strategy):
         """What is spare where the step is taken, and that no more is added, in words."""
         around = spare_where_used(view.found, self.path, self.within, math.inf) if form.in_place else 0.0
         spare, text = form.spare + around, expression_text(form.new)
+        if isinstance(form.new, Access):
+            return spare, f"{text} is read, which rounds nothing"
         if form.need <= 0:
             return spare, f"{text} rounds no more than is allowed for {expression_text(view.expression)}"
         return spare, f"{text} adds {roundings(form.need)}, where {spare_text(spare)}"

@@ -11,7 +11,7 @@ The identities, one a step; `of` is what cancels:
 - a polynomial above and below, as SymPy finds it: (a*a-1.0)/(a-1.0) = a+1.0
 - two terms of a sum that are opposite, up to commuted operands: a+b-b = a, (a+b)-(b-a) = a+a; a-a = 0.0
 - a sign of a sign: -(-a) = a
-- what changes nothing: a*1.0 = a, a/1.0 = a, a+0.0 = a, a-0.0 = a
+- what changes nothing: a*1.0 = a, a/1.0 = a, a+0.0 = a, a-0.0 = a; but for a+0.0, where a may be -0.0, every bit stays
 
 Legal when: what cancels as a factor is finite and not zero, nor too close to it, by the ranges; what cancels as a term
 is finite; what is left divides by nothing that may be zero. The rest rounds less than the whole did.

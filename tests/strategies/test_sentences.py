@@ -1,5 +1,6 @@
 """Sentences and evidence of strategies agree with both programs, in number and grammar, where that is easily lost."""
 
+import math
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from leir.analysis.cost import cost
 from leir.parser import parse
 from stepTP.narrate.call import parse_call
 from strategies.base import usable
+from strategies.bounded import at_least, at_most
 from strategies.catalog import names, parse_step, strategy
 
 ROWS = """in A_{4,8};out C_{4,8};
@@ -102,6 +104,18 @@ L^{8,4}_{i,j}[C_{i,j}=A_{i,j}+F_i;]
 REGISTERS = """in A_{16,4};out C_{16,4};
 B^{16}_{tx}[R^{f32,l}_4;L^4_i[R_i=A_{tx,i}*2.0;]L^4_i[C_{tx,i}=R_{3-i};]]
 """
+EITHER = "if_then_else(D_i>0.0,D_i*2.0,D_i*3.0)"
+CHOICES = f"""in A_8,C_8,D_8;out E_8;
+L^8_i[E_i={EITHER}*A_i+{EITHER}*C_i;]
+"""
+ONE_CHOICE = f"""in A_8,C_8,D_8;out E_8;
+L^8_i[E_i={EITHER}*(A_i*C_i+D_i*C_i);]
+"""
+INPUTS = """in A_8,D_8,W_8;out C_8;
+L^8_i[F_i=1.0+D_i*D_i;]
+L^8_i[G_i=2.0+tanh(W_i);]
+L^8_i[C_i=(A_i+1.0)/F_i+(A_i+2.0)/G_i;]
+"""
 CASES = [
     (MATMUL, "loop_unrolling(path=(0,0))",
      ["tests for each of them beside the loop over k", "12 copies of the loop over k"],
@@ -184,6 +198,14 @@ CASES = [
      ["no longer written"]),
     (ROWS, 'tensor_split_to_decouple_operators(path=(0), axis="j", at=3)',
      ["and both results are added to D", "the two equations run 32 times together"], ["copied to D"]),
+    (CHOICES, f'factorization(path=(0,0), within=(1), factor="{EITHER}")',
+     ["takes at most 7 operations, and at most 3 operations fewer", f"{EITHER} is a factor of every term"],
+     [" less", "saves 3 operations", "with 3 operations"]),
+    (ONE_CHOICE, 'factorization(path=(0,0), within=(1,1), factor="C_i")',
+     ["takes 3 operations, and 1 operation fewer"], ["at most 1 operation"]),
+    (INPUTS, 'apart(path=(2,0), within=(1,0), by="")',
+     ["for inputs of at most 1048576 in magnitude, F_i is in [1, ", "serves the whole of A_i+1.0"], []),
+    (INPUTS, 'apart(path=(2,0), within=(1,1), by="")', ["G_i is in [0.9"], ["in magnitude, G_i is"]),
     (BOUNDED, 'exponential_split(path=(2,0,0), within=(1), value="F_{i,0}")',
      ["In the sum over j, exp(F_{i,0}-D_i)", "taking exp(F_{i,0}-D_i) out of the sum over j"], ["factorization"]),
     (BOUNDED, 'additive_split(path=(2,0,0), within=(1,0,0), value="F_{i,0}")',
@@ -354,6 +376,16 @@ def test_operations_are_counted_as_in_the_totals(text: str, step: str) -> None:
     sign = 1 if "added_in_all" in terms else -1
     said = terms.get("added_in_all") or terms["saved_in_all"]
     assert totals[1] - totals[0] == sign * int(said.split()[0])
+
+
+def test_bounds_are_rounded_outwards() -> None:
+    assert (at_most(1.00000101), at_least(1.00000101), at_most(2.0), at_least(2.0**24)) == (
+        "1.01",
+        "1",
+        "2",
+        "1.67e+07",
+    )
+    assert (at_most(math.inf), at_most(0.0)) == ("inf", "0")
 
 
 @pytest.mark.parametrize("name", names())
