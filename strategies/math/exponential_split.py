@@ -106,7 +106,9 @@ class ExponentialSplit(Split):
 
     def place_facts(self, part: Part) -> Iterator[Fact]:
         text, ends = expression_text(part.expression), _ends(part.expression)
-        evidence = f"{text} is the exp of a difference" if ends else f"{text} is no exp of a difference"
+        evidence = f"{text} is no exp of a difference"
+        if ends is not None:
+            evidence = f"the exponent of {text} is {expression_text(ends[0])} less {expression_text(ends[1])}"
         yield Fact("place-is-exp-of-a-difference", ends is not None, evidence)
 
     def why_no_value(self, part: Part, value: Expr) -> str:
