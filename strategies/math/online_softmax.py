@@ -133,11 +133,12 @@ class OnlineSoftmax(Strategy):
             match = None if reason else softmax_at(program, self.maximum, self.sum)
         except NotFound as why:
             reason = str(why)
-        what = "that maximum" if match is None else _base(match, "that maximum")
-        shown = f"{equation_text(second.equation)} sums, over {_over(second)}, exp of the same values less {what}"
-        if match is not None and match.added:
-            shown += f", with {match.added} added to each exponent"
-        yield Fact("sum-uses-that-maximum", match is not None, reason or shown)
+        shown = reason
+        if match is not None:
+            what = _base(match, "that maximum")
+            shown = f"{equation_text(second.equation)} sums, over {_over(second)}, exp of the same values less {what}"
+            shown += f", with {match.added} added to each exponent" if match.added else ""
+        yield Fact("sum-uses-that-maximum", match is not None, shown)
         assert match is not None
         reason = why_rows_are_inside(first)
         shown = f"all loops over rows are around those over the terms of {_name(first)}, or can be"
