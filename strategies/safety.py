@@ -56,7 +56,7 @@ def identity_is_proved(setting: Setting, form: Form) -> Fact:
         same = setting.algebra.same(setting.expression, form.new)
     except TooLarge as reason:
         return Fact("identity-is-proved", False, f"{old} is beyond a proof: {reason}")
-    count = counted(len(setting.algebra.atoms), "operand")
+    count = counted(sum(not isinstance(atom, Real) for atom in setting.algebra.atoms), "operand")
     shown = f"{old} and {new} are equal for all real values of their {count}: {form.identity}"
     return Fact("identity-is-proved", same, shown if same else f"{old} and {new} differ")
 

@@ -300,7 +300,7 @@ class _Comparison:
 
     def writer_differs(self, tensor: str, reader: Instance, old: list[Instance], new: list[Instance]) -> _Differs:
         name, values = reader
-        changed = f"was written by {self.shown(old)}, and now by {self.shown(new)}"
+        changed = f"is written by {self.shown(old)} before the step, and by {self.shown(new)} after it"
         if name == "End":
             element = tensor + (f"_{{{','.join(map(str, values))}}}" if values else "")
             return _Differs("writer-differs", f"at the end {element} {changed}")

@@ -17,6 +17,7 @@ LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
 LONG_CALL = 120  # characters of a step beside the one that is taken
 _LATER = "Left for later: "
 _WORD = re.compile(r"[a-z]+")
+_CODE = re.compile(r"^[a-z]+(?:-[a-z]+)+: ")  # of what a check found, before its words
 _VERBS = ("computes ", "depends ", "has ", "is ", "occurs ", "stands ", "stays ", "writes ")
 
 
@@ -143,7 +144,8 @@ def _refused(context: Context) -> str:
     )
     if not order:
         return ""
-    call, evidence, name = call_text(order[0].step), order[0].fact.evidence, order[0].fact.name
+    call, name = call_text(order[0].step), order[0].fact.name
+    evidence = _CODE.sub("", order[0].fact.evidence)
     return pick(
         context,
         "refusal",
@@ -161,13 +163,17 @@ def _refused(context: Context) -> str:
 
 
 def _facts(facts: Sequence[FactRecord], form: Callable[[FactRecord], str]) -> list[Part]:
-    """A sentence a fact. The first, which says what the arguments are, is spared before the others; the last, never."""
+    """A sentence a fact. The first, which says what the arguments are, is spared before the others; the last, never.
+
+    Where even that is too long, it says by name what holds.
+    """
     last = len(facts) - 1
+    names = listed(fact.name for fact in facts[1:] or facts)
     return [
         Part(
             form(fact),
             0 if number == last else 1 if number == last - 1 else 3 if number else 5,
-            last="Every condition holds." if number == last else None,
+            last=f"What holds: {names}." if number == last else None,
         )
         for number, fact in enumerate(facts)
     ]

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+from leir.edit import expression_at, statement_at, walk_expression
+from leir.printer import expression_text
+from leir.syntax import Equation, Place
 from stepTP.narrate.call import call_text
 from stepTP.narrate.context import Context
 from stepTP.narrate.decision import LONG_CALL
 from stepTP.narrate.difference import Change
 from stepTP.narrate.part import Form, Part, pick
+from stepTP.narrate.shorten import shortened
 from strategies.base import counted, listed
 
 LONG_LINE = 90  # characters of a program's line that reasoning quotes
@@ -20,15 +24,32 @@ def change(context: Context) -> tuple[Form, ...]:
     plain = Part(numbers, 6)
     pairs = Part(_before_and_after(context), 6)
     kept = Part(_kept(context), 7)
+    others = Part(other_places(context), 1)
     return (
-        (what, lines),
-        (lines, what),
-        (what, pairs),
-        (pairs, what),
-        (what, kept),
-        (kept, what),
-        (what, plain),
-        (plain, what),
+        (what, others, lines),
+        (lines, what, others),
+        (what, others, pairs),
+        (pairs, what, others),
+        (what, others, kept),
+        (kept, what, others),
+        (what, others, plain),
+        (plain, what, others),
+    )
+
+
+def other_places(context: Context) -> str:
+    """That an expression which is rewritten at one place stands at others of its equation, too."""
+    path, within = (tuple(context.step.args.get(name) or ()) for name in ("path", "within"))
+    if context.level != "math" or not within:
+        return ""
+    equation, place = statement_at(context.before, path), Place(path, within)
+    assert isinstance(equation, Equation)
+    old = expression_at(context.before, place)
+    places = [(1, *inner) for inner, part in walk_expression(equation.value) if part == old]
+    if len(places) < 2:
+        return ""
+    return f"Of {len(places)} places of {shortened(expression_text(old))} in the equation, only number " + (
+        f"{places.index(within) + 1} changes."
     )
 
 

@@ -11,6 +11,7 @@ from stepTP.narrate.describe import kinds, purpose
 from stepTP.narrate.difference import diff_text
 from stepTP.narrate.ground import Ungrounded, ungrounded
 from stepTP.narrate.numbers import StateNumbers, data_text, operations, short_text
+from stepTP.narrate.outcome import other_places
 from stepTP.narrate.recover import recover_step
 from stepTP.narrate.shorten import SHORTER, SHOWN
 from stepTP.records import FactRecord, Step
@@ -77,6 +78,7 @@ def computed(context: Context) -> list[str]:
     texts += context.terms.values()
     texts.append(str(touched_operations(context).value))
     texts += [str(len(found)) for found in kinds(context.before).values()]
+    texts.append(other_places(context))
     texts += map(purpose, context.before.body)
     for numbers in (context.numbers_before, context.numbers_after):
         texts += _written(numbers)

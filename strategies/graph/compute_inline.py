@@ -77,7 +77,7 @@ class ComputeInline(Strategy):
         "{tensor} has one equation, {equation}, and its value can stand wherever {tensor} is read.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "{equation} at {definition} goes, and {access} becomes {inlined}.",
+        "{equation} at {definition} goes, and where it was read its value stands: {inlined} for {access}.",
         "{equation} at {definition} goes, and every read of {tensor} becomes its value; {access} is now {inlined}, "
         "which rounds or converts to {dtype} as the store did.",
         "{tensor} disappears: where {access} was read, {inlined} is computed.",

@@ -178,7 +178,7 @@ class TensorConcatToFuseOperators(Gridded):
         sums = [w.equation_path in reorderable_accumulations(program, w.path) for w in (one, other)]
         free = one.equation.op == "=" or all(sums)
         evidence = (
-            f"{text[0]} stores and sums nothing, so that no order of terms is at stake"
+            f"{text[0]} is a plain store, no sum, so that no order of terms is at stake"
             if one.equation.op == "="
             else grouping_text(one.equation)
         )

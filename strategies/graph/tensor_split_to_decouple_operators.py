@@ -177,7 +177,7 @@ class TensorSplitToDecoupleOperators(Gridded):
         yield Fact("results-lie-apart", apart, evidence if apart else f"{evidence}: not provable")
         free = work.equation.op == "=" or work.equation_path in reorderable_accumulations(program, self.path)
         evidence = (
-            f"{text} stores and sums nothing, so that no order of terms is at stake"
+            f"{text} is a plain store, no sum, so that no order of terms is at stake"
             if work.equation.op == "="
             else grouping_text(work.equation)
         )

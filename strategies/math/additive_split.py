@@ -77,14 +77,14 @@ class AdditiveSplit(Split):
         "{equation} replaces the equation at {path}, {part} being split in {difference} and {value}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Two operations more, for now. The results agree to rounding, not bit for bit: {bounded}.",
+        "Two operations more in each evaluation, for now. The results agree to rounding, not bit for bit: {bounded}.",
         "No more digits are lost by it than verification allows: {bounded}. The gain comes with what it prepares.",
         "The value is the same but for two roundings in {dtype}, and now it shows {value}.",
         "No loop and no storage changes; the equation computes a difference and a sum more. "
         "Rounding stays harmless: {bounded}.",
         "By itself a loss: a subtraction and an addition in each evaluation. What counts is that {value} stands there.",
         "Rounding differs from before, within what the place allows: {bounded}.",
-        "By itself this saves nothing: it costs two operations, which what follows has to save.",
+        "By itself this saves nothing: it costs two operations in each evaluation, which what follows has to save.",
         "Each evaluation rounds twice more, in {dtype}, and bits of the results may change.",
     )
 

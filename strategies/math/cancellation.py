@@ -59,7 +59,7 @@ class Cancellation(Algebraic):
         "Without {of}, {new} stands where {old} stood.",
         "{old} is reduced to {new}.",
         "Strike {of} out of {old}: what is left reads {new}.",
-        "The equation at {path} loses {of} there, and is {new} instead.",
+        "In the equation at {path}, {old} loses {of}, and {new} is left.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (

@@ -57,7 +57,7 @@ class ExpandCancellation(Algebraic):
         "Another part of the equation at {path} has {beside}; taken in twice, with opposite effects, {old} has it too.",
         "Nothing forbids taking {by} into {old} and out again: {bounds}.",
         "{beside} stands in another part of the equation at {path}; {old} can be written with it as well.",
-        "A detour by {by} leaves the value of {old} as it is, for real numbers, and shows {by} in it.",
+        "A detour by {by} leaves the value of {old} as it is, for real numbers, and brings {by} in twice.",
         "By itself {new} is longer than {old}. It is a step towards others: {identity}.",
         "{old} can take {by} along, since it leaves again.",
     )

@@ -53,7 +53,7 @@ class ExpandCollect(Algebraic):
         "Distribute {by}: {new} replaces {old}.",
         "The sum of {terms_before} terms becomes one of {terms_after}: {new}.",
         "{by} goes to each of the terms that it multiplied together, and {old} reads {new}.",
-        "At {path} a parenthesis is opened, with {by} in every term of it: {new}.",
+        "At {path} the parenthesis that {by} multiplies is opened, and each of its terms has {by} now: {new}.",
         *CHANGE,
     )
     effect: ClassVar[tuple[str, ...]] = (

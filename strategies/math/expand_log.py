@@ -45,7 +45,7 @@ class ExpandLog(OfFunctions):
         "{old} holds {part} among other operands: taken out, it gets a logarithm of its own.",
         "The argument of {old} has parts that need not be together, and {part} is one.",
         "What {old} computes is {new}, by {identity}.",
-        "At {path}, {part} is bound to the rest of {old} only by a logarithm that splits.",
+        "At {path}, {part} is one operand of {old}, and {identity} sets it apart.",
         "Bounds make it safe to write {old} as {new}: {bounds}.",
         "Can {part} leave {old}? It can: {identity}.",
         "By {identity}, {old} is {new}.",

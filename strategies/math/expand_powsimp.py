@@ -40,7 +40,7 @@ class ExpandPowsimp(OfFunctions):
         "{old} holds {part} among other operands: taken out, it gets a function of its own.",
         "The argument of {old} has parts that need not be together, and {part} is one.",
         "By {identity}, {old} falls into two parts, and {part} is behind one of them.",
-        "At {path}, {part} is bound to the rest of {old} only by a function that splits.",
+        "At {path}, {part} is one operand of {old}, and {identity} sets it apart.",
         "{negated} has a minus sign in the exponent at {path}; for real numbers, one over its own exponential is the "
         "same.",
         "{old} is one over the exponential of {negated}, and can be written with it.",

@@ -89,9 +89,11 @@ class ExponentialSplit(Split):
         "Neither factor overflows or is lost: {bounds}. The gain comes with what it prepares.",
         "The value is the same but for roundings in {dtype}, and now it is a product with {second}.",
         "No loop and no storage changes; the equation computes an exponential, a product and a subtraction more.",
-        "By itself a loss: one exponential more in each evaluation. What counts is that {second} stands for itself.",
+        "By itself a loss: one exponential more in each evaluation. What counts is that {second} is a "
+        "factor of its own now.",
         "Rounding differs from before, within what the place allows. The exponents are tame: {bounds}.",
-        "By itself this saves nothing: it costs a call, a product and a subtraction, which what follows has to save.",
+        "By itself this saves nothing: in each evaluation it costs a call, a product and a subtraction, which what "
+        "follows has to save.",
         "Each evaluation calls exp once more, in {dtype}, and bits of the results may change.",
     )
 

@@ -120,16 +120,16 @@ class FlashattentionWoTiling(Strategy):
         "{accumulators} are rescaled by {factor} and added to, and {stored} {are} stored when the row is done.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "{gone}, {bytes}, are no longer stored, nor read back. A row keeps {elements} registers instead. {guards} The "
-        "sums are formed relative to other maxima, so the result agrees to rounding, not bit for bit.",
+        "{gone}, {bytes}, are no longer stored, nor read back; {elements} registers last through a row. {guards} "
+        "The sums are formed relative to other maxima, so the result agrees to rounding, not bit for bit.",
         "{bytes} of {gone} go, scores of each pair of a row and a term among them. In return each {unit} costs a "
         "factor, by which {accumulators} are rescaled. {guards}",
         "The {pairs} scores are used one {unit} at a time, and nothing of {gone} passes through memory. {guards} "
         "Roundings differ, as the terms are scaled by other maxima on their way.",
         "The whole row is one pass over its {keys} terms, which later steps can cut: rows for blocks of a GPU, terms "
         "for what is staged in shared memory. {guards} Results agree to rounding.",
-        "What is kept of a row is {elements} registers, however many terms it has. {guards} Since sums are rescaled "
-        "on the way, {output} may differ in its last bits.",
+        "From term to term, {elements} registers of a row are kept, however many terms it has. {guards} Since sums "
+        "are rescaled on the way, {output} may differ in its last bits.",
         "A row waits no more for its own maximum: scores, {maximum} and {output} come from one pass. Each {unit} "
         "rescales {accumulators}. {guards} Results are rounded otherwise than before.",
         "A row is computed in registers, and stores no more than {stored}. The price is the rescaling of "

@@ -66,7 +66,8 @@ class MultiplicativeSplit(Split):
         "prepares {use}.",
         "{computed} is at hand already, at {at}. Splitting {part} by {value} lets the equation at {path} use "
         "it: it prepares {use}.",
-        "What stands in the way of sharing {value} is only how {part} is written. Split, it prepares {use}.",
+        "{computed} is computed at {at}, and the equation at {path} can have it once {part} is split by {value}: that "
+        "prepares {use}.",
         "The equation at {path} reads {part}; split by {value}, it prepares {use}.",
     )
     change: ClassVar[tuple[str, ...]] = (
@@ -89,7 +90,7 @@ class MultiplicativeSplit(Split):
         "By itself a loss: a division and a multiplication in each evaluation. What counts is that {value} stands "
         "there as a {word}.",
         "Rounding differs from before, within what the place allows; no zero is divided by: {bounds}.",
-        "By itself this saves nothing: it costs two operations, which what follows has to save.",
+        "By itself this saves nothing: it costs two operations in each evaluation, which what follows has to save.",
         "Each evaluation rounds twice more, in {dtype}, and bits of the results may change.",
     )
 

@@ -80,7 +80,7 @@ class OnlineSoftmax(Strategy):
         "read for the one and again for the other, {pair} bytes of the {traffic} that are read of it in all; a running "
         "maximum and sum need one pass.",
         "The nests at {first} and {second} have one header, {alike}, and differ in what they reduce. The sum needs the "
-        "final maximum, which is why they are two passes over the same values; rescaling a running sum removes that "
+        "final maximum, which is why they are two passes over the terms of a row; rescaling a running sum removes that "
         "need.",
         "Two reductions over the same rows, {first} and {second}: {maximum} first, then {sum} relative to {base}. Both "
         "can run together if the sum is corrected whenever the maximum rises.",
@@ -89,14 +89,14 @@ class OnlineSoftmax(Strategy):
         "Registers {running} and {total} keep the maximum of the values seen so far and the sum relative to it. When a "
         "value raises the maximum to {new}, {total} is multiplied by {factor}; then exp of the value less {shift} is "
         "added. At the row's end, {running} is {maximum} and {whole} is {sum}.",
-        "The nest at {second} goes. In that at {first}, each value updates {new}, the new maximum, then {total}, "
-        "rescaled from {running} to {new}, then {running}; at the row's end {running} is stored as {maximum}, and "
-        "{whole} as {sum}.",
+        "The nest at {second} goes. In that at {first}, for each value {new} is the maximum with it; {total} is "
+        "rescaled from {running} to {new}, and exp of the value less {shift} added; at the row's end {running} is "
+        "stored as {maximum}, and {whole} as {sum}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
-        "Reading {operand} falls from {traffic} to {new_traffic} bytes, for {registers} registers a row and a "
-        "rescaling of the sum at each value. {guards} The sum is formed relative to other maxima, so the result agrees "
-        "to rounding, not bit for bit.",
+        "Reading {operand} falls from {traffic} to {new_traffic} bytes, for two registers that last through a row and "
+        "a rescaling of the sum at each value. {guards} The sum is formed relative to other maxima, so the result "
+        "agrees to rounding, not bit for bit.",
         "One pass over the values takes the place of two. {guards} {sum} is rounded otherwise than before, so results "
         "are close but not equal in every bit; {maximum} is the same.",
     )
@@ -181,7 +181,6 @@ class OnlineSoftmax(Strategy):
             "running": new[0],
             "total": new[1],
             "new": new[2],
-            "registers": str(len(new)),
             "base": _base(match, "it"),
             "factor": expression_text(_exp_less(_limited(running, match), _limited(largest, match), False)),
             "shift": expression_text(_limited(largest, match)),

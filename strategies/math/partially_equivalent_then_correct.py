@@ -83,15 +83,15 @@ class PartiallyEquivalentThenCorrect(Gridded):
         "all are computed as one along {x}.",
     )
     change: ClassVar[tuple[str, ...]] = (
-        "{laid} {hold} {operands}, end to end. {joint_header} computes all of it into {result}; the results near the "
-        "seams are computed again from the operands themselves, and all others are copied from {result}.",
-        "In place of {nests}: statements that lay {operands} end to end in {laid}, one nest into {result}, "
+        "{laid} {hold} {operands}, end to end{beside}. {joint_header} computes all of it into {result}; the results "
+        "near the seams are computed again from the operands themselves, and all others are copied from {result}.",
+        "In place of {nests}: statements that lay {operands} end to end in {laid}{beside}, one nest into {result}, "
         "{corrections} for what is wrong in it, and copies of what is right into {results}.",
         "The loop {x} runs to {long} instead of {extent}, over {laid}, and the bound that ends a window moves with it. "
         "Then {wrong}: there the old nests run again, over these places only. The other places of {results} are "
         "taken from {result}.",
-        "First {laid} {are} filled with {operands}, end to end; then {result} is computed, {joint}; {corrections} and "
-        "copies of the right part of {result} into {results} come last.",
+        "First {laid} {are} filled with {operands}, end to end{beside}; then {result} is computed, {joint}; "
+        "{corrections} and copies of the right part of {result} into {results} come last.",
         "{results} now get their values in two ways. {wrong}, so these places are computed as before; everywhere else "
         "they are read off {result}, which one nest computes from {laid}.",
         "The statements at {nests} go. At ({place}) now stand {new_count} others: copies into {filled}, the joint nest "
@@ -108,9 +108,9 @@ class PartiallyEquivalentThenCorrect(Gridded):
         "The correction computes {wrong_count} of {total} results again, {again} iterations beside the {all} of the "
         "joint nest. {exactly}",
         "Every result has the terms it had, in their order: the right ones in the joint nest, the others in "
-        "nests of their own. So every bit stays, for {bytes} of copies.",
-        "The {count} become a single one, with {long} values of {x}. What that costs: {bytes} of copies, and {again} "
-        "iterations for the seams. No rounding changes.",
+        "nests of their own. So every bit stays, for {bytes} of operands that are copied.",
+        "The {count} become a single one, with {long} values of {x}. What that costs: {bytes} of operands that are "
+        "copied, what is copied out of {result}, and {again} iterations for the seams. No rounding changes.",
         "Bits do not change. The work grows by {again} iterations, and by the copies into {filled} and out of "
         "{result}; in return {x} has {long} independent values in one nest in place of {extent} in each of {count}.",
         "What was {count} to schedule is one, over {long} values of {x}. {exactly}",
@@ -226,7 +226,7 @@ class PartiallyEquivalentThenCorrect(Gridded):
             "new_count": str(len(joint.statements)),
             "bytes": counted(_bytes(after, [*joint.laid, *joint.stacked]), "byte"),
         }
-        several = len(joint.laid) > 1
+        several, result["beside"] = len(joint.laid) > 1, ""
         result |= {"hold": "hold" if several else "holds", "are": "are" if several else "is"}
         result["copies"] = f"{operands[0].upper()}{operands[1:]} are laid end to end in {listed(joint.laid)}"
         if joint.stacked:
@@ -235,6 +235,7 @@ class PartiallyEquivalentThenCorrect(Gridded):
             result["copies"] += f", and {weights} {result['stacked_are']} stacked in {listed(joint.stacked)}"
             result["stacked"] = listed(joint.stacked)
             result["which"] = f"{x.variable}//{windows.pitch}"
+            result["beside"] = f", and {weights} stacked in {result['stacked']}"
         return result
 
     def _joint(self, program: Program) -> Joint:

@@ -130,7 +130,7 @@ class LayoutTransformation(Gridded):
             "new_shape": shape_text(layout.new_shape()),
             "map": layout.map_text(),
             "order": "to be read in another layout",
-            "alone": "in another layout, the copy brings no read to move by one element along its innermost loop",
+            "alone": "no read moves by one element along its innermost loop that did not before",
             "readers": numbered(readers, "statement"),
             "read": "reads" if readers == 1 else "read",
             "bytes": f"{prod(tensor.shape) * BYTES[tensor.dtype]} bytes",
@@ -140,6 +140,7 @@ class LayoutTransformation(Gridded):
         if layout.keeps_addresses():
             result["order"] = "in the same order: only subscripts differ, which later steps may use"
             result["alone"] = "with other subscripts, the copy has the same order, and nothing is gained by it alone"
+        farther = ""
         for path, statement in walk(before):
             loops = loops_around(before, path)
             if not isinstance(statement, Equation) or not loops or path[0] < self.at:
@@ -150,6 +151,9 @@ class LayoutTransformation(Gridded):
                 moved = old.index(access)
                 steps = stride(access, loops[-1].variable, tensor.shape)
                 near = stride(new[moved], loops[-1].variable, layout.new_shape())
+                if steps == 1 and near is not None and near > 1 and not farther:
+                    farther = f"{expression_text(new[moved])} moves by {counted(near, 'element')} along "
+                    farther += f"{loops[-1].variable}, and {expression_text(access)} by one"
                 if near == 1 and steps is not None and steps > 1:
                     del result["alone"]
                     terms = {"variable": loops[-1].variable, "stride": counted(steps, "element")}
@@ -159,7 +163,7 @@ class LayoutTransformation(Gridded):
                         "access": expression_text(access),
                         "new_access": expression_text(new[moved]),
                     }
-        return result
+        return result | ({"alone": farther} if farther else {})
 
     def _layout(self, tensor: Tensor) -> Layout:
         return Layout(self.op, self.axis, self.by, tensor.shape)

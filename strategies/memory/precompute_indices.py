@@ -73,21 +73,21 @@ class PrecomputeIndices(Strategy):
     level: ClassVar[Level] = "memory"
     bit_exact: ClassVar[BitExact] = "always"
     choice: ClassVar[tuple[str, ...]] = (
-        "The subscript {index} at {path} {divides} in each of {times} iterations; {entries} would do, one for each "
-        "iteration of {loops}.",
-        "The subscript {index} at {path} depends on {loops} alone, and is computed in {times} iterations where "
-        "{entries} would do.",
+        "The subscript {index} at {path} {divides} in each of {times} iterations; for {looked_up}, {entries} would do, "
+        "one for each iteration of {loops}{kept}.",
+        "The subscript {index} at {path} depends on {loops} alone, and is computed in {times} iterations, where "
+        "{entries} would do for {looked_up}{kept}.",
     )
     change: ClassVar[tuple[str, ...]] = (
         "A table {table}, filled at {filled}, holds {index} for each iteration of {loops}; {places} {read} {entry} "
-        "instead.",
+        "instead{kept}.",
         "In the subscripts of {looked_up}, {index} becomes {entry}, an entry of the table {table} that a nest at "
         "{filled} fills once{kept}.",
     )
     effect: ClassVar[tuple[str, ...]] = (
         "For the reads of {looked_up}, {index} is computed in the table alone, {bytes}, and loaded in {times} "
         "iterations{kept}. The elements touched are the same, so every bit stays.",
-        "A table of {bytes} is read where the subscripts of {looked_up} computed {index}, and no value of another "
+        "A table of {bytes} is read where the subscripts of {looked_up} computed {index}{kept}. No value of another "
         "tensor changes: every bit stays.",
     )
 

@@ -156,15 +156,20 @@ class SetStorageLayout(Gridded):
             result |= {"size": str(old.shape[self.axis]), "number": str(self.axis), "apart": "no two are alive at once"}
             if self.by > 1:
                 result["apart"] = f"no two whose subscripts leave the same remainder by {self.by} are alive at once"
-        nearer = self._nearer(before, after)
+        nearer, farther = self._nearer(before, after), self._nearer(after, before)
         if not nearer and "row" not in result and self.op != "fold":
             result["alone"] = "the new layout brings no access to move by one element along its innermost loop"
             if layout.keeps_addresses():
                 result["alone"] = "the new layout leaves every element where it is"
+            elif farther:
+                result["alone"] = (
+                    f"{farther['access']} moves by {farther['stride']} along {farther['variable']} in the new layout, "
+                    f"and {farther['new_access']} by one in the old"
+                )
         return {**result, **nearer}
 
     def _nearer(self, before: Program, after: Program) -> dict[str, str]:
-        """An access that moves by one element along its innermost loop now, and by more before."""
+        """An access that moves by one element along its innermost loop in the second program, by more in the first."""
         shapes = [tensors(program)[self.tensor].shape for program in (before, after)]
         for paths in zip(equation_paths(before), equation_paths(after), strict=True):
             loops = loops_around(before, paths[0])

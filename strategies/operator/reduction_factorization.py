@@ -77,9 +77,13 @@ class ReductionFactorization(Gridded):
         "The {word} over {variable} at {path} ties all {extent} iterations to one element. In {parts} parts, those of "
         "different parts are independent.",
         "Every term of {equation} gets an element of its own, {lone} along {variable}: the iterations of {variable} at "
-        "{path} are independent then, and only a short nest behind them takes the terms in turn.",
+        "{path} are independent then, and a nest behind them takes the terms in turn.",
         "The {word} over {variable} at {path} makes each iteration wait for the one before it. With {lone} parts, one "
         "for each, the terms can be computed apart; they are still combined in turn.",
+        "{equation} reads its terms as they are from {held}. With {copied} parts along {variable}, one for each, "
+        "{partial} has them too, and they are still combined in turn: alone, nothing is gained.",
+        "In {copied} parts, each term of {equation} goes to {partial} before it is combined, in the same turn as now. "
+        "{held} has it already, so that this only prepares.",
         "All {extent} iterations of {variable} at {path} update one element in turn; in {count} parts, no two of "
         "different parts update the same.",
     )
@@ -184,7 +188,10 @@ class ReductionFactorization(Gridded):
             "price": _price_text(before, after, self.path, cut),
             "fewer": "",
         }
-        result["lone" if self._is_of_lone_terms(before) else "parts"] = str(cut.parts.extent)
+        kind = "lone" if self._is_of_lone_terms(before) else "parts"
+        if kind == "lone" and isinstance(cut.term.value, Access):
+            kind, result["held"] = "copied", cut.term.value.tensor
+        result[kind] = str(cut.parts.extent)
         if cut.parts.extent < self.parts:
             size, made = _sizes(loop, self.parts)
             result["fewer"] = (

@@ -233,6 +233,31 @@ def test_an_equation_without_a_loop_is_no_nest() -> None:
     assert measure(parse(SOFTMAX)).nests_text() == "3 nests"
 
 
+def test_a_refusal_is_told_without_the_code_of_a_check() -> None:
+    fact = FactRecord(name="flow-preserved", holds=False, evidence="writer-differs: A_0 is written by nothing")
+    refused = (RefusedStep(Step(strategy="loop_fusion", args={"path": [0]}), fact),)
+    context = replace(context_of(steps_of(SOFTMAX)[0]), refused=refused)
+    told = {part.text for n in range(16) for form in choice(replace(context, key=str(n))) for part in form}
+    assert any("A_0 is written by nothing" in said for said in told)
+    assert not any("writer-differs" in said for said in told)
+
+
+def test_facts_that_are_too_long_are_told_by_name() -> None:
+    facts = tuple(FactRecord(name=f"fact-{n}", holds=True, evidence="long " * 200) for n in "abc")
+    context = replace(context_of(steps_of(SOFTMAX)[0]), facts=facts)
+    assert "What holds: fact-b and fact-c." in compose(context, at_last=True)
+
+
+def test_of_equal_expressions_it_is_said_which_one_changes() -> None:
+    text = "in A_8,C_8,D_8;out E_8;\nL^8_i[E_i=if_then_else(A_i>0.0,A_i*C_i+A_i*D_i,exp(A_i*C_i+A_i*D_i));]\n"
+    for within, number in (("1,1", 1), ("1,2,0", 2)):
+        step = one_step(text, f'factorization(path=(0,0), within=({within}), factor="A_i")')
+        told = {part.text for form in change(context_of(step)) for part in form}
+        assert f"Of 2 places of A_i*C_i+A_i*D_i in the equation, only number {number} changes." in told
+    told = {part.text for form in change(context_of(steps_of(SOFTMAX)[0])) for part in form}
+    assert not any("places of" in said for said in told)
+
+
 def test_what_the_step_takes_away_is_not_left_for_later() -> None:
     calls = ('loop_unrolling(path=(2,0), kind="unrolled")', "loop_split(path=(0), factor=2)")
     step = one_step(SOFTMAX, "loop_fusion(path=(2))")
