@@ -47,8 +47,8 @@ def test_a_reader_moved_before_its_writer_is_named_with_both_writers():
     found = difference(MATMUL, SIGNATURE + BIAS + PRODUCT, pairs)
     assert found is not None and found.code == "writer-differs"
     assert found.message == (
-        "D_{i,j} in C_{i,j}=D_{i,j}+X_j at i=0, j=0, the element D_{0,0}, was written by "
-        "D_{i,j}+=A_{i,k}*W_{k,j} at i=0, j=0, k=127, and now by nothing"
+        "D_{i,j} in C_{i,j}=D_{i,j}+X_j at i=0, j=0, the element D_{0,0}, is written by "
+        "D_{i,j}+=A_{i,k}*W_{k,j} at i=0, j=0, k=127 before the step, and by nothing after it"
     )
 
 
@@ -123,7 +123,7 @@ def test_a_value_that_crosses_the_new_lifetime_is_found():
     pairs: dict[Path, Origin | None] = {(0, 1, 0): origin((0, 0, 0), "i", "j"), (0, 2): origin((0, 1), "i")}
     found = difference(before, after, pairs)
     assert found is not None and found.code == "writer-differs"
-    assert found.message.startswith("S in S+=A_{i,j} at i=1, j=0 was written by S+=A_{i,j} at i=0, j=7")
+    assert found.message.startswith("S in S+=A_{i,j} at i=1, j=0 is written by S+=A_{i,j} at i=0, j=7")
 
 
 SOFTMAX = """in A_{16,512};out C_{16,512};
@@ -149,7 +149,7 @@ def test_new_equations_may_store_what_removed_ones_stored(last: str, expected: s
 
 def test_what_a_new_equation_writes_is_not_what_was_read():
     found = difference(SOFTMAX, ONLINE, {}, removed=[(0, 0, 0), (1, 0, 0)])
-    assert found is not None and "now by the new D_{tx}=M at tx=0" in found.message
+    assert found is not None and "by the new D_{tx}=M at tx=0 after it" in found.message
 
 
 def test_scatter_and_gather_flow_for_every_index_they_may_take():
