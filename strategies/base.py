@@ -230,6 +230,11 @@ def either(names: Iterable[str]) -> str:
     return " or ".join(found) if len(found) < 3 else f"any of {listed(found)}"
 
 
+def capitalised(text: str) -> str:
+    """The text as a sentence begins; unlike `str.capitalize`, the rest keeps its case, as names of tensors do."""
+    return text[:1].upper() + text[1:]
+
+
 def counted(count: int, noun: str) -> str:
     """`1 nest`, `2 nests`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

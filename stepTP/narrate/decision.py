@@ -10,7 +10,7 @@ from stepTP.narrate.context import Context
 from stepTP.narrate.next_step import paths_of
 from stepTP.narrate.part import Form, Part, pick
 from stepTP.records import FactRecord, Step
-from strategies.base import Refused, listed
+from strategies.base import Refused, capitalised, listed
 from strategies.catalog import parse_step
 
 LONG_EVIDENCE = 160  # characters of evidence that a sentence still carries
@@ -194,7 +194,7 @@ def _evidence_first(fact: FactRecord) -> str:
 
 def _name_first(fact: FactRecord) -> str:
     words, evidence = _words(fact), fact.evidence.rstrip(".")
-    return f"{words[0].upper()}{words[1:]}: {evidence}." if words else f"{evidence}."
+    return f"{capitalised(words)}: {evidence}." if words else f"{evidence}."
 
 
 def _as_held(fact: FactRecord) -> str:

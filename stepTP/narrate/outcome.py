@@ -11,7 +11,7 @@ from stepTP.narrate.decision import LONG_CALL
 from stepTP.narrate.difference import Change
 from stepTP.narrate.part import Form, Part, pick
 from stepTP.narrate.shorten import shortened
-from strategies.base import counted, listed
+from strategies.base import capitalised, counted, listed
 
 LONG_LINE = 90  # characters of a program's line that reasoning quotes
 
@@ -102,7 +102,7 @@ def lines_text(changed: Sequence[Change], *, quoting: bool) -> str:
     in_place: list[Change] = []
     for one in changed:
         old, new = (_quoted(one.old), _quoted(one.new)) if quoting else ("", "")
-        where, many = _upper(_line_numbers((one,))), len(one.old) > 1
+        where, many = capitalised(_line_numbers((one,))), len(one.old) > 1
         become = "become" if many else "becomes"
         if not one.old:
             sentences.append(f"New after line {one.at}: {new}." if new else f"{_new_lines(one)} after line {one.at}.")
@@ -119,7 +119,7 @@ def lines_text(changed: Sequence[Change], *, quoting: bool) -> str:
     if in_place:
         only = "Only " if len(in_place) == len(changed) else ""
         one_line = len(in_place) == 1 and len(in_place[0].old) == 1
-        sentences.append(_upper(f"{only}{_line_numbers(in_place)} {'changes' if one_line else 'change'}."))
+        sentences.append(capitalised(f"{only}{_line_numbers(in_place)} {'changes' if one_line else 'change'}."))
     return " ".join(sentences)
 
 
@@ -131,12 +131,12 @@ def _moved_lines(changed: Sequence[Change]) -> str:
     new, gone = (changed[0], changed[1]) if up else (changed[1], changed[0])
     if new.old or gone.new:
         return ""
-    which = _upper(_line_numbers((gone,)))
+    which = capitalised(_line_numbers((gone,)))
     return f"{which} {'move' if len(gone.old) > 1 else 'moves'} {'up' if up else 'down'}, to follow line {new.at}."
 
 
 def _new_lines(one: Change) -> str:
-    return "A statement is new" if len(one.new) == 1 else f"{_upper(counted(len(one.new), 'statement'))} are new"
+    return "A statement is new" if len(one.new) == 1 else f"{capitalised(counted(len(one.new), 'statement'))} are new"
 
 
 def _before_and_after(context: Context) -> str:
@@ -211,7 +211,9 @@ def _moved(context: Context) -> str:
     changes = [f"{name} from {old[name]} to {new[name]}" for name in differ]
     unchanged = f"; {listed(same)} unchanged" if same else ""
     stay = (
-        f" {_upper(listed(same))} {'stays as it was' if same == ['traffic'] else 'stay as they were'}." if same else ""
+        f" {capitalised(listed(same))} {'stays as it was' if same == ['traffic'] else 'stay as they were'}."
+        if same
+        else ""
     )
     return pick(
         context,
@@ -250,7 +252,3 @@ def _nothing_moved(context: Context, same: list[str]) -> str:
             "Of equation instances, operations and traffic, no total changes.",
         ),
     )
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -14,7 +14,7 @@ from stepTP.narrate.describe import kinds, loops_text, purpose
 from stepTP.narrate.next_step import paths_of
 from stepTP.narrate.numbers import StateNumbers, count_text, data_text, operations, short_text
 from stepTP.narrate.part import Form, Part, names_text
-from strategies.base import listed, statement_or_none
+from strategies.base import capitalised, listed, statement_or_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def state(context: Context) -> tuple[Form, ...]:
         (use, Part(first.loops_last()), *rest, Part(f"In all, the program from {ins} to {outs} has {nests}.", 4)
          if several
          else Part(f"With that, {outs} is done." if len(program.outputs) == 1 else "", 4)),
-        (Part(f"{_upper(instances)} in {nests} make up the program from {ins} to {outs}. {first.loops_last()}"), *rest,
-         use),
+        (Part(f"{capitalised(instances)} in {nests} make up the program from {ins} to {outs}. {first.loops_last()}"),
+         *rest, use),
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def _idle(context: Context) -> str:
     outs = names_text([declaration.tensor for declaration in context.before.outputs])
     if not names:
         return ""
-    return f"{_upper(listed(names))} {'does' if len(names) == 1 else 'do'} not contribute to {outs}."
+    return f"{capitalised(listed(names))} {'does' if len(names) == 1 else 'do'} not contribute to {outs}."
 
 
 def _use(context: Context) -> str:
@@ -155,9 +155,9 @@ def _share(context: Context) -> list[str]:
         ]
     return [
         f"Nest {heaviest} weighs most, with {most} of {total} operations; {changed} {own}.",
-        f"{_upper(changed)} {own} of {total} operations; most of them, {most}, are in nest {heaviest}."
+        f"{capitalised(changed)} {own} of {total} operations; most of them, {most}, are in nest {heaviest}."
         if is_most
-        else f"{_upper(changed)} {own} of {total} operations; the heaviest nest, {heaviest}, has {most}.",
+        else f"{capitalised(changed)} {own} of {total} operations; the heaviest nest, {heaviest}, has {most}.",
     ]
 
 
@@ -193,7 +193,7 @@ def _traffic(context: Context) -> list[str]:
         forms += [
             f"Inputs and outputs take {least}; with the temporaries, and what several nests touch counted for each, "
             f"{moved} {move}.",
-            f"{_upper(moved)} {move} where inputs and outputs are {least}: the rest is temporaries, and "
+            f"{capitalised(moved)} {move} where inputs and outputs are {least}: the rest is temporaries, and "
             f"what several nests touch.",
         ]
     return forms
@@ -251,16 +251,12 @@ def _serial(context: Context) -> list[str]:
     count, both = nest.parallel_iterations, "" if len(names) == 1 else " together"
     return [
         f"Every loop is serial, though {which}, {count} iterations{both}, {carry} no dependence.",
-        f"{_upper(which)} {carry} no dependence: {count} iterations{both}, of which no loop kind makes use yet.",
+        f"{capitalised(which)} {carry} no dependence: {count} iterations{both}, of which no loop kind makes use yet.",
         f"All loops are serial; of nest {number}, {listed(names)} {carry} no dependence: {count} iterations that could "
         "run at once.",
         f"In nest {number}, {listed(names)} {carry} no dependence. All {count} iterations{both} could run at once; now "
         "they run in turn.",
     ]
-
-
-def _upper(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _loops(found: Sequence[tuple[int, str]]) -> str:

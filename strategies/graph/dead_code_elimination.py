@@ -43,6 +43,7 @@ from strategies.base import (
     Level,
     Strategy,
     called,
+    capitalised,
     counted,
     describe_at,
     flow_preserved,
@@ -138,7 +139,7 @@ class DeadCodeElimination(Strategy):
     def terms(self, before: Program, after: Program) -> dict[str, str]:
         node = statement_at(before, self.path)
         what = called(node)
-        result = {"path": path_text(self.path), "what": what, "subject": what[0].upper() + what[1:]}
+        result = {"path": path_text(self.path), "what": what, "subject": capitalised(what)}
         if isinstance(node, Alloc):
             return result | {"declared": node.tensor}
         written = tensors_written(node)

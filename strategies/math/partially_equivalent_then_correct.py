@@ -52,7 +52,18 @@ from leir.edit import (
 )
 from leir.printer import equation_text, header_text, statement_text
 from leir.syntax import AssignOp, Equation, Guard, Loop, Path, Program
-from strategies.base import BitExact, Fact, Gridded, Level, counted, describe_at, listed, path_text, statement_or_none
+from strategies.base import (
+    BitExact,
+    Fact,
+    Gridded,
+    Level,
+    capitalised,
+    counted,
+    describe_at,
+    listed,
+    path_text,
+    statement_or_none,
+)
 from strategies.grid import DEFAULT, Grid
 from strategies.joining import Joint, meeting_place, size_of
 
@@ -214,9 +225,9 @@ class PartiallyEquivalentThenCorrect(Gridded):
             "right_count": str(total - again),
             "again": f"up to {again * over}",
             "wrong": _seams_text(windows, wrong),
-            "exactly": exactly[0].upper() + exactly[1:] + ", so none is computed twice without need."
+            "exactly": capitalised(exactly) + ", so none is computed twice without need."
             if "only" in exactly
-            else exactly[0].upper() + exactly[1:] + ".",
+            else capitalised(exactly) + ".",
             "laid": listed(joint.laid),
             "filled": listed([*joint.laid, *joint.stacked]),
             "result": joint.result.tensor,
@@ -228,7 +239,7 @@ class PartiallyEquivalentThenCorrect(Gridded):
         }
         several, result["beside"] = len(joint.laid) > 1, ""
         result |= {"hold": "hold" if several else "holds", "are": "are" if several else "is"}
-        result["copies"] = f"{operands[0].upper()}{operands[1:]} are laid end to end in {listed(joint.laid)}"
+        result["copies"] = f"{capitalised(operands)} are laid end to end in {listed(joint.laid)}"
         if joint.stacked:
             weights = _names_of(windows, laid=False)
             result |= {"weights": weights, "stacked_are": "are" if " and " in weights else "is"}
